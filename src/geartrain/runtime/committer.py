@@ -21,6 +21,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from geartrain.engine.job import LiveJob
+from geartrain.engine.lifecycle import RESERVING
 from geartrain.runtime import memory
 from geartrain.runtime.gathering import GatheringJournal
 from geartrain.runtime.tick import TickLoop
@@ -326,12 +327,19 @@ class Committer(GatheringJournal):
     def _write_everything(self, writing: _Writing) -> None:
         """The store is as it was some time ago: write all jobs, and the changes that could not be written."""
         engine = self._engine
-        jobs = [job for table in (engine.jobs.values(), engine.dead.values()) for job in table if job.background]
+        reserving = {*writing.reserving, *self._reserving}
+
+        def is_asked_for(job: LiveJob) -> bool:
+            """Whether another server is being asked for its key: nobody was told of the job, and it has no row yet."""
+            return job.state is RESERVING and job.id not in reserving and not engine.is_revived(job)
+
+        tables = (engine.jobs.values(), engine.dead.values())
+        jobs = [job for table in tables for job in table if job.background and not is_asked_for(job)]
         everything = contract.Batch()
         writing.batch.rejoin(everything, frozenset())
         everything.accepted, everything.revived = [], []
         everything.changed = list(map(contract.row, jobs))
-        held = [job for id in engine.held_keys if (job := engine.jobs.get(id)) is not None]
+        held = [job for id in engine.held_keys if (job := engine.jobs.get(id)) is not None and not is_asked_for(job)]
         everything.changed += map(contract.key_row, held)
         everything.is_whole = True
         writing.batch = everything

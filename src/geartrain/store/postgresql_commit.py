@@ -319,7 +319,8 @@ class BatchWriter:
             left = [key for key in left if keyed[key][0] not in inserted]
             if left:
                 found = self._find_twins(connection, left)
-                twins |= {keyed[key][0]: twin for key, twin in found.items()}
+                # A row of the same id is there from an attempt that seemed to have failed.
+                twins |= {keyed[key][0]: twin for key, twin in found.items() if twin.id != keyed[key][0]}
                 left = [key for key in left if key not in found]  # whose job has ended meanwhile
         return twins
 

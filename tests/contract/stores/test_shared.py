@@ -128,6 +128,13 @@ class TestKeys:
         assert outcome.twins == {second.id: (first.id, first.handle)}
         assert ids(one) == [first.id, (two.node << 32) + 2]
 
+    def test_a_job_whose_row_is_there_already_does_not_stand_for_itself(self, join: Join) -> None:
+        one = join("one")
+        job = own(one, 1, unique=b"key")
+        assert one.commit(accepted(job)).twins == {}
+        assert one.commit(accepted(job)).twins == {}
+        assert ids(one) == [job.id]
+
     def test_keys_belong_to_functions(self, join: Join) -> None:
         one, two = join("one"), join("two")
         one.commit(accepted(own(one, 1, unique=b"key", function=b"f")))

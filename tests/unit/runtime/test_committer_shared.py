@@ -156,6 +156,38 @@ def test_all_jobs_are_written_again_to_a_store_that_went_back(play: Play) -> Non
     play(story)
 
 
+def test_job_whose_key_is_being_asked_for_is_not_written_with_all_others(play: Play) -> None:
+    """It would find its own row when its key is reserved again, and give way to itself."""
+
+    async def story(s: Scene) -> None:
+        share(s)
+        asked: list[LiveJob] = []
+
+        def ask(job: LiveJob, twin: Twin) -> bool:
+            asked.append(job)
+            return True
+
+        s.committer.on_twin = ask
+        connection, wire = s.connect()
+        other, other_wire = s.connect()
+        s.store.hold()
+        job = submit(s, connection, b"key")
+        s.store.outcomes = [CommitOutcome({job.id: TWIN})]
+        s.store.let_all()
+        await s.until(lambda: asked == [job])
+        s.store.failures = [WentBackError("went back")]
+        second = submit(s, other, b"free")
+        await s.until(lambda: other_wire.heard == [second.handle + b";"])
+        whole = next(batch for batch in s.store.tried if batch.is_whole)
+        assert [row[0] for row in whole.changed] == [second.id]
+        s.engine.reserve_again(job)
+        await s.until(lambda: wire.heard == [job.handle + b";"])
+        assert [row[0] for row in s.store.tried[-1].accepted] == [job.id]
+        assert job.state is JobState.QUEUED
+
+    play(story)
+
+
 def test_a_server_without_changes_commits_beats(play: Play) -> None:
     async def story(s: Scene) -> None:
         share(s)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from geartrain.engine.engine import Engine
 from geartrain.engine.job import LiveJob
+from geartrain.engine.lifecycle import RESERVING
 from geartrain.errors import NotDurableError
 
 if TYPE_CHECKING:
@@ -66,11 +67,16 @@ class KeyHolders:
             engine.reserve_again(job)
 
     async def _answer(self, link: "PeerLink", handle: bytes) -> bytes:
-        """A job that is over, or dead, has no key. The store has heard of that when the other server does."""
-        if self._door.tick_loop.begin_tick().find(handle) is not None:
+        """A job that is over, or dead, has no key. The store has heard of that when the other server does.
+
+        A job whose own commit is under way may still lose its key, when the store fails over to a standby that has not
+        heard of it; so the answer waits for that commit.
+        """
+        job = self._door.tick_loop.begin_tick().find(handle)
+        if job is not None and job.state is not RESERVING:
             return _YES
         try:
             await self._door.tick_loop.durable()
         except NotDurableError as error:
-            raise self._door.Error("the end of the job could not be written to the store") from error
-        return _NO
+            raise self._door.Error("what became of the job could not be written to the store") from error
+        return _NO if self._door.tick_loop.begin_tick().find(handle) is None else _YES
