@@ -26,16 +26,12 @@ class _RefusedError(Exception):
 
 def find(words: Sequence[str], environment: Mapping[str, str] = os.environ) -> Callable[[], object] | None:
     """The call that a command line means; None if typer has to parse it."""
-    module_name = verb_modules.VERBS.get(words[0]) if words else None
-    if module_name is None or COMPLETION_VARIABLE in environment:
+    if not words or words[0] not in verb_modules.WITHOUT_TYPER or COMPLETION_VARIABLE in environment:
         return None
-    module = importlib.import_module(f"geartrain.cli.{module_name}")
-    function = getattr(module, module_name, None)
-    if function is None or hasattr(module, "add"):
-        return None
+    module = importlib.import_module(f"geartrain.cli.{words[0]}")
     from geartrain.cli import connection_options
 
-    function = connection_options.extended(function)
+    function = connection_options.extended(getattr(module, words[0]))
     values = parse(function, words[1:], environment)
     return None if values is None else functools.partial(function, **values)
 

@@ -42,3 +42,7 @@ VERBS: Final = {
     "compact": "compact",
     "version": "version",
 }
+
+# Verbs that scripts call often: their modules do not import typer, so they can be called without it. All others may
+# end with typer's exceptions, which only typer handles.
+WITHOUT_TYPER: Final = frozenset({"submit", "status", "version"})

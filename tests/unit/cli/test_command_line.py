@@ -154,3 +154,9 @@ def test_a_mistake_that_the_verb_finds_is_told_like_every_other(run: Run) -> Non
 def test_every_operators_verb_has_its_module() -> None:
     names = {verb.command.name for verb in verbs.VERBS.values() if verb.command and not verb.command.group}
     assert names == {name for name, module in verb_modules.VERBS.items() if module == "job_verbs"}
+
+
+@pytest.mark.parametrize("verb", sorted(verb_modules.VERBS.keys() - VERBS.keys()))
+def test_verbs_that_use_typer_are_left_to_it(verb: str) -> None:
+    """They end with its exceptions, which nobody else handles."""
+    assert command_line.find([verb], {}) is None
