@@ -60,7 +60,6 @@ class Connection(PeerIdentity):
     def connection_made(self, transport: asyncio.Transport) -> None:
         """Remember the transport and the peer's address."""
         self.transport = transport
-        self._write_out = transport.write
         transport.set_write_buffer_limits(high=HIGH_WATER)
         name = transport.get_extra_info("peername")
         self.peer = f"{name[0]}:{name[1]}" if isinstance(name, tuple) else (name or "unix socket")

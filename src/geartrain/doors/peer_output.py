@@ -115,7 +115,6 @@ class PeerOutput(Writer):
         self.tick_loop = door.tick_loop
         self.engine = door.tick_loop.engine
         self.transport: Any = None
-        self._write_out: Any = None  # the transport's `write`, looked up once
         self.closing = False  # nothing is written any more
         self.out: list[bytes] = []  # pieces that are to be written
         self.unsent: i64 = 0  # bytes in these pieces
@@ -316,9 +315,9 @@ class PeerOutput(Writer):
             return
         try:
             if len(out) == 1:
-                self._write_out(out[0])
+                transport.write(out[0])
             elif size <= _JOIN_UP_TO:
-                self._write_out(b"".join(out))
+                transport.write(b"".join(out))
             else:
                 transport.writelines(out)
         except RuntimeError:  # uvloop: it is closed, and says so next

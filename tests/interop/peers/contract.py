@@ -37,7 +37,8 @@ def order() -> Order:
 
 def tell(event: str, data: bytes | str = b"") -> None:
     data = data.encode() if isinstance(data, str) else data
-    print(f"{event}\t{data.hex()}", flush=True)
+    sys.stdout.write(f"{event}\t{data.hex()}\n")  # at once: callbacks of libraries run in threads
+    sys.stdout.flush()
 
 
 def tell_status(known: object, running: object, numerator: object, denominator: object) -> None:
