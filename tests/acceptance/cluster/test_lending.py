@@ -83,11 +83,12 @@ def test_worker_of_the_same_server_is_first(pair: Pair) -> None:
     one, two = pair
     with idle_worker(two) as far, idle_worker(one) as near, Peer(one.port) as client:
         for _ in range(3):
+            near.silence()  # the server knows that it sleeps
             handle = client.submit(FUNCTION)
             assert woken(near).handle == handle
             near.send(Kind.WORK_COMPLETE, handle, b"").send(Kind.PRE_SLEEP)
             client.expect(Kind.WORK_COMPLETE, handle, b"")
-        far.silence()
+        assert far.take() is None  # on a busy machine it may have been woken, too, when `near` was slow
 
 
 def test_busy_worker_gets_nothing_ahead(pair: Pair) -> None:
