@@ -116,8 +116,8 @@ class FlowControl(WorkerWaking):
         partitions = function.partitions = Partitions(function)
         return partitions
 
-    def count_start(self, function: Function, flow: FunctionFlow, job: LiveJob) -> None:
-        """A job of a limited function has started; it is counted as running.
+    def count_start(self, function: Function, flow: FunctionFlow, partition: Partition | None) -> None:
+        """A job of a limited function has started, from that partition if it has any; it is counted as running.
 
         This is done for every job. What has not reached a limit needs no closer look.
         """
@@ -129,8 +129,7 @@ class FlowControl(WorkerWaking):
         if at_limit or function.full:
             self._check_function(function, flow)
         partitions = function.partitions
-        if partitions is not None and partitions.is_limited:
-            partition = partitions.get(job.partition)
+        if partitions is not None and partitions.is_limited and partition is not None:
             partition.running += 1
             at_limit = 0 < flow.partition_max_running <= partition.running
             if flow.partition_interval:

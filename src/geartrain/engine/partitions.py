@@ -51,11 +51,12 @@ class Partition:
 class Partitions:
     """The partitions of a function, and the rings in which they take turns."""
 
-    __slots__ = ("_changes", "_in_turn", "_oldest", "_queues", "_rings", "by_name", "is_limited")
+    __slots__ = ("_changes", "_in_turn", "_oldest", "_queues", "_rings", "by_name", "is_limited", "taken_from")
 
     def __init__(self, function: "Function") -> None:
         self.by_name: dict[bytes, Partition] = {}
         self.is_limited = False  # whether running jobs of a partition are limited
+        self.taken_from: Partition | None = None  # where the job is from that was taken last
         self._queues = function.queues
         self._rings: list[LinkedList[Lane]] = [LinkedList(), LinkedList(), LinkedList()]  # by priority
         self._in_turn = [0, 0, 0]  # how many lanes each of them has
@@ -113,7 +114,7 @@ class Partitions:
         lane = ring.first
         assert lane is not None
         job = lane.jobs.take()
-        partition = lane.partition
+        partition = self.taken_from = lane.partition
         partition.queued -= 1
         self._changes += 1
         if not lane.jobs.size:

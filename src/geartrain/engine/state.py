@@ -146,7 +146,9 @@ class EngineState(FlowControl):
         function.running += 1
         self.running += 1
         if function.flow is not None:
-            self.count_start(function, function.flow, job)
+            partitions = function.partitions
+            partition = partitions.get(job.partition) if partitions is not None and partitions.is_limited else None
+            self.count_start(function, function.flow, partition)
 
     def yield_to(self, job: LiveJob, other: LiveJob) -> list[Watcher]:
         """Another job with this unique key stands for one that is reserving; return the watchers of that one."""

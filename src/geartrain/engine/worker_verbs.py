@@ -141,7 +141,8 @@ class WorkerVerbs(LoanVerbs):
         function.running += 1
         self.running += 1
         if function.flow is not None:
-            self.count_start(function, function.flow, job)
+            partitions = function.partitions
+            self.count_start(function, function.flow, None if partitions is None else partitions.taken_from)
         ready_at = job.run_at
         if ready_at < job.submitted_at:  # a time in the past only determines the position in the queue
             ready_at = job.submitted_at
