@@ -132,10 +132,25 @@ def test_every_version_of_python_that_is_named_is_tested_and_has_a_wheel() -> No
 def test_workflows_may_read_only_and_run_targets_that_exist(name: str) -> None:
     assert workflow(name)["permissions"] == {"contents": "read"}
     jobs = workflow(name)["jobs"]
-    steps = [step for job in jobs.values() for step in job["steps"]]
+    steps = [step for job in jobs.values() for step in job.get("steps", ())]
     for step in steps:
         for target in re.findall(r"\bmake ([a-z]+)", step.get("run", "")):
             assert f"\n{target}:" in (ROOT / "Makefile").read_text(), target
         if step.get("uses", "").startswith("actions/checkout@"):
             assert step["with"] == {"persist-credentials": False}
     assert all(set(job.get("needs", ())) <= set(jobs) for job in jobs.values())
+
+
+@pytest.mark.parametrize("name", ["test", "release"])
+def test_actions_of_others_are_named_by_a_commit_and_its_version(name: str) -> None:
+    text = (ROOT / ".github/workflows" / f"{name}.yml").read_text()
+    used = re.findall(r"uses: ([^.\s].*)", text)
+    assert used
+    assert [action for action in used if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", action)] == []
+    assert all((ROOT / called).exists() for called in re.findall(r"uses: (\./\S+)", text))
+
+
+def test_only_a_tested_release_is_published_and_nothing_else_may_write() -> None:
+    jobs = workflow("release")["jobs"]
+    assert set(jobs["publish"]["needs"]) == set(jobs) - {"publish"}
+    assert [name for name, job in jobs.items() if "write" in job.get("permissions", {}).values()] == ["publish"]
