@@ -7,19 +7,20 @@ from typing import Annotated, Any, Final
 import msgspec
 import typer
 
-from geartrain.cli import command_group, formatting, local_store, progress, tables
+from geartrain.cli import command_group, connection_options, formatting, local_store, progress, tables
 from geartrain.maintenance import store_file
-from geartrain.maintenance.queue_import import gearmand_queue, periodic_dump, store_import
+from geartrain.maintenance.queue_import import gearmand_queue, gearmand_redis, periodic_dump, store_import
 from geartrain.maintenance.queue_import.queued_job import QueuedJob
 from geartrain.server.process import log
 
 GEARMAND_EPILOG: Final = """
 **What it reads.** The file of gearmand's `libsqlite3` queue, and text dumps of its tables in PostgreSQL, MySQL, MariaDB
-and Drizzle, made by `pg_dump`, `mysqldump` or `mariadb-dump`. The other queues of gearmand (redis, memcached,
-Tokyo Cabinet) are moved while gearmand runs, with `geartrain move`.
+and Drizzle, made by `pg_dump`, `mysqldump` or `mariadb-dump`. A URL such as `redis://:PASSWORD@HOST:6379/0` is read as
+the Redis of its `redis` queue. The other queues of gearmand (memcached, Tokyo Cabinet) are moved while gearmand runs,
+with `geartrain move`.
 
-**Before.** Stop gearmand, so that no job runs at both servers, and stop Geartrain if the store is its own. The file is
-opened for reading only. With `--dry-run` the command prints what it found, and no store is opened.
+**Before.** Stop gearmand, so that no job runs at both servers, and stop Geartrain if the store is its own. The file or
+the Redis is only read. With `--dry-run` the command prints what it found, and no store is opened.
 
 **All or nothing.** The whole file is checked first, and added in one transaction. A job whose function and unique key
 belong to a job of the store is skipped, as if a client had submitted it again; so the command can be repeated.
@@ -29,6 +30,8 @@ belong to a job of the store is skipped, as if a client had submitted it again; 
 - `geartrain import gearmand /var/lib/gearman/queue.db --dry-run`, then the same without `--dry-run`
 
 - `pg_dump --table queue gearman > queue.sql` and `geartrain import gearmand queue.sql`
+
+- `geartrain import gearmand redis://127.0.0.1 --dry-run` shows what a Redis has, by function
 
 - `geartrain import gearmand queue.db --store sqlite:///srv/new/jobs.db` creates a new store
 """
@@ -71,19 +74,32 @@ def add(app: typer.Typer) -> None:
 
 
 def import_gearmand(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="An SQLite file, or a dump of a table as SQL text.")],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="An SQLite file, a dump of a table as SQL text, or redis://HOST.")
+    ],
     table: Annotated[
         str, typer.Option(metavar="NAME", help="The table, if the file has several queues.", show_default=False)
     ] = "",
+    prefix: Annotated[
+        str, typer.Option(metavar="TEXT", help="How the keys in Redis begin: gearmand's --redis-prefix.")
+    ] = gearmand_redis.PREFIX,
+    redis_password_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A file with the password of Redis.", show_default=False)
+    ] = None,
     store: local_store.Store = None,
     config: local_store.Config = None,
     dry_run: DryRun = False,
     json: local_store.Json = False,
 ) -> None:
     """Add the jobs of a queue that gearmand wrote. The server must be stopped."""
-    with local_store.plain_errors(str(file)):
-        queue = list(gearmand_queue.read(file, table))
-    _import(file, queue, store_import.GEARMAN, store, config, dry_run, json)
+    source = gearmand_redis.without_password(file)
+    with local_store.plain_errors(source):
+        if source.startswith(gearmand_redis.URL_START):
+            password = connection_options.read_secret(redis_password_file) or ""
+            queue = list(gearmand_queue.read_redis(file, prefix, password))
+        else:
+            queue = list(gearmand_queue.read(Path(file), table))
+    _import(source, queue, store_import.GEARMAN, store, config, dry_run, json)
 
 
 def import_periodic(
@@ -96,11 +112,11 @@ def import_periodic(
     """Add the jobs of a dump of a Periodic server. Geartrain must be stopped."""
     with local_store.plain_errors(str(file)):
         queue = periodic_dump.read(file)
-    _import(file, queue, store_import.PERIODIC, store, config, dry_run, json)
+    _import(str(file), queue, store_import.PERIODIC, store, config, dry_run, json)
 
 
 def _import(
-    file: Path, queue: list[QueuedJob], door: str, store: str | None, config: str | None, dry_run: bool, json: bool
+    file: str, queue: list[QueuedJob], door: str, store: str | None, config: str | None, dry_run: bool, json: bool
 ) -> None:
     if dry_run:
         _print_contents(file, queue, json)
@@ -120,7 +136,7 @@ def _import(
     print(f"imported {progress.count_of(summary.jobs, 'job')} from {file} into {location.path}{present}")
 
 
-def _print_contents(file: Path, queue: list[QueuedJob], json: bool) -> None:
+def _print_contents(file: str, queue: list[QueuedJob], json: bool) -> None:
     counts = store_import.count(queue, time.time())
     if json:
         functions: list[dict[str, Any]] = [

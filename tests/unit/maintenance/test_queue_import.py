@@ -72,7 +72,7 @@ def test_queues_are_told_apart(tmp_path: Path) -> None:
     ("content", "said"),
     [
         (b"PGDMP\1\x0e", "a dump of PostgreSQL in its custom format"),
-        (b"REDIS0011", "a file of Redis; start gearmand with it and use `geartrain move`"),
+        (b"REDIS0011", "a file of Redis; start Redis with it and use `geartrain import gearmand redis://"),
         (b"ToKyO CaBiNeT\n", "a Tokyo Cabinet file"),
         (b"\x1f\x8b\x08", "compressed with gzip"),
         (b'{"geartrain":"dump","version":5}\n', "a dump of Geartrain; use `geartrain load`"),

@@ -1,4 +1,4 @@
-"""Reads the queues that gearmand keeps: the file of its libsqlite3 plugin, and dumps of its SQL tables.
+"""Reads the queues that gearmand keeps: the file of its libsqlite3 plugin, dumps of its SQL tables, and a Redis.
 
 The plugins for SQLite, PostgreSQL, MySQL and Drizzle write the same columns. A row is a background job that has not
 ended. The source is opened for reading only.
@@ -11,7 +11,7 @@ from typing import Any, Final
 import apsw
 
 from geartrain.errors import StoreError
-from geartrain.maintenance.queue_import import queued_job, sql_dump
+from geartrain.maintenance.queue_import import gearmand_redis, queued_job, sql_dump
 from geartrain.maintenance.queue_import.queued_job import QueuedJob
 from geartrain.model import Priority
 from geartrain.store import schema
@@ -20,11 +20,12 @@ COLUMNS: Final = ("unique_key", "function_name", "priority", "data")
 RUN_AT: Final = "when_to_run"  # a time; older versions of gearmand do not have the column
 _BUSY_MILLISECONDS: Final = 5000
 _MOVE: Final = "start gearmand with it and use `geartrain move`"
+_IMPORT_REDIS: Final = "start Redis with it and use `geartrain import gearmand redis://127.0.0.1`"
 
 # How files begin that are not a queue, and what to do with them.
 _OTHERS: Final[queued_job.OtherFiles] = (
     (b"PGDMP", "a dump of PostgreSQL in its custom format; write it as text with `pg_restore -f queue.sql FILE`"),
-    (b"REDIS", f"a file of Redis; {_MOVE}"),
+    (b"REDIS", f"a file of Redis; {_IMPORT_REDIS}"),
     (b"ToKyO CaBiNeT", f"a Tokyo Cabinet file; {_MOVE}"),
 )
 
@@ -38,6 +39,13 @@ def read(path: Path, table: str = "") -> Iterator[QueuedJob]:
     rows = _sqlite_rows(path, table) if head.startswith(queued_job.SQLITE) else _dump_rows(path, table)
     for number, row in enumerate(rows, start=1):
         yield _job(row, f"{path}: row {number}")
+
+
+def read_redis(url: str, prefix: str, password: str) -> Iterator[QueuedJob]:
+    """Every job of a queue in a Redis whose keys begin so; a StoreError if there is something else."""
+    for row in gearmand_redis.rows(url, prefix, password):
+        where = b"-".join((prefix.encode(), row["function_name"], row["unique_key"])).decode("utf-8", "replace")
+        yield _job(row, where)
 
 
 def _sqlite_rows(path: Path, table: str) -> Iterator[Mapping[str, Any]]:
