@@ -60,6 +60,7 @@ def _run(seed: int, size: Size, mutant: Mutant, numbers: Sequence[int]) -> Part:
     faults = (_fault_of(number, seed, size, mutant, sums) for number in numbers)
     fault = next(filter(None, faults), "")
     gc.collect()
+    gc.freeze()  # jobs of discarded engines are left, and would be looked at again and again
     return Part(sums, fault)
 
 
