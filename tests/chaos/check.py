@@ -70,7 +70,9 @@ class Books:
         promised = self.promised()
         missing = promised - present.keys()
         twice = [handle for handle, count in present.items() if count > 1]
-        said = [f"{len(missing)} of {len(promised)} are not there, such as {sorted(missing)[:3]}"] if missing else []
+        said = (
+            [f"{len(missing)} of {len(promised)} are not there: {self.fleet.whereabouts(missing)}"] if missing else []
+        )
         said += [f"{len(twice)} are there twice, such as {sorted(twice)[:3]}"] if twice else []
         return "; ".join(said)
 

@@ -25,6 +25,9 @@ FENCES = "server fenced, it has stood still  server={}"
 SILENT = "no sign of life"
 _JOINED = re.compile(r"joined the cluster .*\bnode=(\d+)")
 _NODE_BITS = 32  # of an id: the number of the node that gave it out is above them
+# What the database has of a job that no server has.
+_ROWS = "SELECT handle, function, state, attempts, reason FROM geartrain.jobs WHERE handle = ANY(%s)"
+_ENDS = "SELECT handle, state, attempts, worker_door, reason FROM geartrain.records WHERE handle = ANY(%s)"
 
 
 class Member:
@@ -183,6 +186,19 @@ class Fleet:
         """The handles of all jobs in the database."""
         with psycopg.connect(self.members[0].store, autocommit=True) as connection:
             return {handle for (handle,) in connection.execute("SELECT handle FROM geartrain.jobs")}
+
+    def whereabouts(self, handles: Collection[bytes]) -> str:
+        """What the database has of some of these jobs, and which nodes own the ranges of ids, in words."""
+        some = sorted(handles)[:3]
+        try:
+            with psycopg.connect(self.members[0].store, autocommit=True) as connection:
+                rows = connection.execute(_ROWS, (some,)).fetchall()
+                ends = connection.execute(_ENDS, (some,)).fetchall()
+                ranges = connection.execute("SELECT low, high, node FROM geartrain.ranges ORDER BY low").fetchall()
+                nodes = connection.execute("SELECT id, name, state FROM geartrain.nodes ORDER BY id").fetchall()
+        except psycopg.Error as error:  # it may be restarting
+            return f"such as {some}; {error}"
+        return f"such as {some}; rows {rows}; records {ends}; ranges {ranges}; nodes {nodes}"
 
     @property
     def alive(self) -> list[Member]:

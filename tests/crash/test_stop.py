@@ -11,6 +11,7 @@ from tests.crash.test_kill import EARLIEST, LATEST, check_after_restart, drain
 from tests.support.gearman_peer import Kind, Peer, worker
 
 LIVES = 12
+CONTROL_JOBS = 200  # more than are answered before the server stops
 
 
 def test_no_acknowledged_job_is_lost_by_stopping_under_load(start: Start, path: Path, seed: int) -> None:
@@ -62,3 +63,21 @@ def test_graceful_stop_keeps_what_was_finished_meanwhile(start: Start, path: Pat
         assert server.wait() == 0
     assert store_file.query(path, "SELECT handle FROM jobs") == [(second,)]
     assert store_file.query(path, "SELECT handle, result FROM records") == [(first, b"done")]
+
+
+def test_no_job_is_acknowledged_that_arrives_while_control_jobs_are_cancelled(start: Start, seed: int) -> None:
+    """What operators have asked for takes some turns of the event loop to cancel, in which clients go on."""
+    chance = random.Random(seed)
+    account = Account()
+    for life in range(LIVES):
+        with start() as server, Peer(server.port) as operator:
+            with load(server.port, account, chance.randrange(2**32), str(life)):
+                for _ in range(CONTROL_JOBS):
+                    operator.send(Kind.SUBMIT_JOB, b"geartrain.control", b"", b'{"do": "pause", "function": "other"}')
+                threading.Event().wait(chance.uniform(EARLIEST, LATEST))
+                server.stop()
+    with start() as server:
+        with Peer(server.port) as peer:
+            check_after_restart(peer, account, "at the end")
+        drain(server.port, account)
+    assert account.problems == []

@@ -1,9 +1,8 @@
 """What servers of a cluster tell each other once a second: the jobs of each function, and Gearman's connections.
 
-Only what has changed is told. Looking for it visits every function, so it is done less often where there are very many.
+Only what has changed is told.
 """
 
-import time
 from typing import Final
 
 import msgspec
@@ -13,12 +12,9 @@ from geartrain.doors.gearman.cluster_status import OtherServersStatus, StatusCou
 from geartrain.doors.gearman.door import GearmanDoor
 from geartrain.doors.peer.door import PeerDoor
 from geartrain.doors.peer.link import PeerLink
-from geartrain.runtime.timers import DelayedCall
-from geartrain.wire import peer as wire
+from geartrain.server.gossip import Gossip
 
 _SECONDS: Final = 1.0  # between two messages, at least
-_SHARE: Final = 0.01  # of the time that looking for changes may take, at most
-_WHAT: Final = "status"
 
 
 class _Status(msgspec.Struct, array_like=True, frozen=True):
@@ -41,32 +37,17 @@ class StatusGossip:
         self._engine = peers.tick_loop.engine
         self._functions: dict[bytes, StatusCounts] = {}  # as they were told
         self._workers: list[WorkerLine] = []
-        self._timer: DelayedCall | None = None
-        peers.hearers[_WHAT] = self._hear
-        peers.on_link.append(self._begin)
-        self._plan(_SECONDS)
+        self._gossip = Gossip(peers, "status", _SECONDS, self._look, self._whole, self._hear)
+        self.close = self._gossip.close
 
-    def close(self) -> None:
-        """Tell no more."""
-        if self._timer is not None:
-            self._timer.cancel()
+    def _whole(self) -> bytes:
+        return msgspec.msgpack.encode(_Status(list(self._functions.items()), [], self._workers, is_first=True))
 
-    def _plan(self, seconds: float) -> None:
-        self._timer = self._peers.tick_loop.timers.call_later(seconds, self._tell)
-
-    def _begin(self, link: PeerLink) -> None:
-        """Tell everything to a server that has a new link: what was told before may be lost."""
-        status = _Status(list(self._functions.items()), [], self._workers, is_first=True)
-        link.send(wire.Tell(_WHAT, msgspec.msgpack.encode(status)))
-
-    def _tell(self) -> None:
-        began = time.perf_counter()
+    def _look(self) -> None:
         if any(link.is_open for link in self._peers.links.values()):
             status = self._changes()
             if status.functions or status.gone or status.workers is not None:
-                self._peers.tick_loop.begin_tick()
-                self._peers.tell(_WHAT, msgspec.msgpack.encode(status))
-        self._plan(max(_SECONDS, (time.perf_counter() - began) / _SHARE))
+                self._gossip.tell(msgspec.msgpack.encode(status))
 
     def _changes(self) -> _Status:
         borrowed = borrowed_jobs.by_function(self._engine)

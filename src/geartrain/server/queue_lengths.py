@@ -4,7 +4,6 @@ A limit is about the jobs of a function at all servers. Each one adds what the o
 they accept within a tenth of a second may exceed the limit.
 """
 
-import time
 from typing import Final
 
 import msgspec
@@ -12,12 +11,9 @@ import msgspec
 from geartrain.admin import borrowed_jobs
 from geartrain.doors.peer.door import PeerDoor
 from geartrain.doors.peer.link import PeerLink
-from geartrain.runtime.timers import DelayedCall
-from geartrain.wire import peer as wire
+from geartrain.server.gossip import Gossip
 
 _SECONDS: Final = 0.1  # between two messages, at least
-_SHARE: Final = 0.01  # of the time that looking for changes may take, at most
-_WHAT: Final = "queue lengths"
 
 
 class _QueueLength(msgspec.Struct, array_like=True, frozen=True):
@@ -36,34 +32,21 @@ class QueueLengths:
         self._engine = peers.tick_loop.engine
         self._told: dict[bytes, _QueueLength] = {}
         self._heard: dict[int, dict[bytes, _QueueLength]] = {}  # by node
-        self._timer: DelayedCall | None = None
-        peers.hearers[_WHAT] = self._hear
-        peers.on_link.append(self._begin)
-        self._plan(_SECONDS)
+        self._gossip = Gossip(peers, "queue lengths", _SECONDS, self._look, self._whole, self._hear)
+        self.close = self._gossip.close
 
-    def close(self) -> None:
-        """Tell no more."""
-        if self._timer is not None:
-            self._timer.cancel()
+    def _whole(self) -> bytes:
+        return msgspec.msgpack.encode(self._told)
 
-    def _plan(self, seconds: float) -> None:
-        self._timer = self._peers.tick_loop.timers.call_later(seconds, self._exchange)
-
-    def _begin(self, link: PeerLink) -> None:
-        """Tell a server that has a new link: what was told before may be lost."""
-        link.send(wire.Tell(_WHAT, msgspec.msgpack.encode(self._told)))
-
-    def _exchange(self) -> None:
-        began = time.perf_counter()
-        if self._peers.links or self._heard:
-            borrowed = borrowed_jobs.by_function(self._engine)
-            own = self._own(borrowed)
-            if own != self._told:
-                self._told = own
-                self._peers.tick_loop.begin_tick()
-                self._peers.tell(_WHAT, msgspec.msgpack.encode(own))
-            self._add(borrowed)
-        self._plan(max(_SECONDS, (time.perf_counter() - began) / _SHARE))
+    def _look(self) -> None:
+        if not self._peers.links and not self._heard:
+            return
+        borrowed = borrowed_jobs.by_function(self._engine)
+        own = self._own(borrowed)
+        if own != self._told:
+            self._told = own
+            self._gossip.tell(self._whole())
+        self._add(borrowed)
 
     def _own(self, borrowed: dict[bytes, borrowed_jobs.BorrowedCounts]) -> dict[bytes, _QueueLength]:
         """The jobs of this server, of functions that it limits or another one does."""

@@ -400,15 +400,16 @@ class Server:
         self._tls.close()
         if self._cluster is not None:
             await self._cluster.stop()
+        if self._control is not None:
+            await self._control.close()
         # Workers that are lost from here on are lost because the server stops. The store must not see that as failed
-        # attempts: it restores these jobs at the next start as they were.
+        # attempts: it restores these jobs at the next start as they were. Nothing may be awaited before the doors are
+        # closed: what they accept would be acknowledged, and not be stored.
         self._engine.journal = Journal()
         self._engine.timers.clear()
         self._tick_loop.others.close()
         for gossip in self._gossip:
             gossip.close()
-        if self._control is not None:
-            await self._control.close()
         self._doors.close()
         if self.is_fenced:  # acknowledgements that wait for a commit never come, and the process goes on
             self._doors.abort()
