@@ -63,6 +63,9 @@ class Connection(PeerIdentity):
         transport.set_write_buffer_limits(high=HIGH_WATER)
         name = transport.get_extra_info("peername")
         self.peer = f"{name[0]}:{name[1]}" if isinstance(name, tuple) else (name or "unix socket")
+        if self.door.is_closed:  # it was accepted just before
+            self._refuse_surplus(b"")
+            return
         limit = self.door.connection_limit
         if limit is not None and not self.admitted and not limit.admits(self.door.name, self.peer):
             self._refuse_surplus(self.surplus_error(limit.text()))

@@ -96,6 +96,7 @@ class Door:
         self.connections: set[Connection] = set()
         self.handshakes: set[asyncio.Task[None]] = set()  # of peers with TLS that are no connections yet
         self.connection_limit: ConnectionLimit | None = None  # of all doors together; the server sets it
+        self.is_closed = False  # the server stops: what a new connection would be told is not stored any more
         self._servers: list[asyncio.Server | TlsListener] = []
         self._paths: list[str] = []  # of socket files, which are removed at the end
         self._next_check: DelayedCall | None = None
@@ -200,7 +201,8 @@ class Door:
         self._paths.clear()
 
     def close(self) -> None:
-        """Stop listening, and close every connection after what is left to write."""
+        """Stop listening, and close every connection after what is left to write; no connection begins any more."""
+        self.is_closed = True
         self.stop_listening()
         if self._next_check is not None:
             self._next_check.cancel()

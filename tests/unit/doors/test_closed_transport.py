@@ -47,3 +47,19 @@ def test_what_is_written_to_it_is_discarded(caplog: pytest.LogCaptureFixture) ->
     closed.connection_lost(None)
     assert door.connections == {open_one}
     loop.close()
+
+
+def test_a_connection_that_begins_when_the_door_is_closed_is_ended() -> None:
+    """It was accepted just before: what it submits would be acknowledged, and not be stored."""
+    loop = asyncio.new_event_loop()
+    engine = Engine()
+    door = GearmanDoor(TickLoop(loop, engine, lambda: 1.0), Limits(), Options("test"), Control())
+    door.close()
+    transport = Transport()
+    peer = connected(door, transport)
+    peer.data_received(wire.request(wire.SUBMIT_JOB_BG, b"f", b"", b"payload"))
+    settle(loop)
+    assert transport.closed
+    assert not transport.written
+    assert not engine.functions
+    loop.close()

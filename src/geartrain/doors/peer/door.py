@@ -82,7 +82,6 @@ class PeerDoor(door.Door):
         self._answers: set[asyncio.Task[None]] = set()  # that are being made
         self._ping_timer: DelayedCall | None = None
         self._waiting_timer: DelayedCall | None = None
-        self._closed = False
         tick_loop.before_flush.append(self.offers.tell_changes)
         tick_loop.durability.followers.append(self._commit_ended)
 
@@ -108,7 +107,7 @@ class PeerDoor(door.Door):
             is_mine = other.node < self.options.node and other.node not in greeted
             if is_mine and other.address is not None and not self._is_linked(other.node):
                 self._dial(other.node, other.address)
-        if self._ping_timer is None and not self._closed:
+        if self._ping_timer is None and not self.is_closed:
             self._ping_timer = self.tick_loop.timers.call_later(_PING_SECONDS, self._ping)
             self._tell_waiting()
 
@@ -158,7 +157,7 @@ class PeerDoor(door.Door):
             link.loan.forget()
 
     def _dial(self, node: int, address: Address) -> None:
-        if node not in self._dials and not self._closed:
+        if node not in self._dials and not self.is_closed:
             task = self._dials[node] = asyncio.ensure_future(self._connect(node, address))
             task.add_done_callback(lambda _: self._dials.pop(node, None))
 
@@ -201,7 +200,6 @@ class PeerDoor(door.Door):
 
     def close(self) -> None:
         """Close every connection, and dial no more."""
-        self._closed = True
         for timer in (self._ping_timer, self._waiting_timer):
             if timer is not None:
                 timer.cancel()
