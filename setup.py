@@ -102,6 +102,7 @@ COLD = (
     "runtime/memory.py",
     "wire/event_stream.py",
     "wire/foreign_protocol.py",
+    "wire/http_client.py",
     "wire/peer.py",
     "wire/websocket.py",
     "wire/websocket_client.py",

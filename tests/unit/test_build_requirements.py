@@ -1,4 +1,4 @@
-"""What a build needs is what the compiled modules import.
+"""What a build needs is what the compiled modules import, and what an installation needs is what all modules import.
 
 pip builds a wheel in an environment that has only build-system.requires. A library that is missing there has no types
 for mypy, so that the compiled code differs from the one that the tests run, or cannot be made at all.
@@ -19,6 +19,9 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 BUILD = PROJECT["build-system"]["requires"]
 RUNTIME = PROJECT["project"]["dependencies"]
 TOOLS = {"setuptools", "mypy"}
+# Extras of users, and what their distributions bring along or are called.
+EXTRAS = ("mcp", "otel", "postgresql", "pydantic", "top")
+BROUGHT_ALONG = {"opentelemetry": "opentelemetry_api", "rich": "textual"}
 
 
 @pytest.fixture
@@ -90,3 +93,16 @@ def test_a_working_copy_is_compiled_with_the_tools_of_a_build() -> None:
     runtime = {name_of(requirement) for requirement in RUNTIME}
     tools = [requirement for requirement in BUILD if name_of(requirement) not in runtime]
     assert sorted(PROJECT["project"]["optional-dependencies"]["compile"]) == sorted(tools)
+
+
+def test_an_installation_has_every_library_that_the_package_imports() -> None:
+    """Not only the tests' environment, which has the libraries of the tests too."""
+    optional = PROJECT["project"]["optional-dependencies"]
+    installed = {
+        name_of(requirement) for requirement in (*RUNTIME, *(one for name in EXTRAS for one in optional[name]))
+    }
+    sources = sorted((ROOT / "src" / "geartrain").rglob("*.py"))
+    importers = {library: str(path) for library, path in libraries_of(sources).items()}
+    missing = {name: path for name, path in importers.items() if BROUGHT_ALONG.get(name, name) not in installed}
+    assert missing == {}, "add these libraries to the dependencies in pyproject.toml"
+    assert {name_of(requirement) for requirement in RUNTIME} - importers.keys() == set()

@@ -9,13 +9,13 @@ import urllib.parse
 from collections.abc import AsyncIterator
 from typing import Any, Final, NamedTuple
 
-import httptools
 import msgspec
 
 from geartrain.address import Address
 from geartrain.client.protocols.base import RESULT_ERRORS, authentication_error
 from geartrain.client.protocols.connection import ServerConnection
 from geartrain.errors import AuthenticationError, ClientError, RefusedError, ServerGoneError, WireError
+from geartrain.wire.http_client import AnswerReader
 
 API: Final = "/api/v1"
 # Requests at the same time, each on a connection of its own; more have to wait.
@@ -70,7 +70,7 @@ class HttpClientConnection:
     def __init__(self, address: Address) -> None:
         self._address = address
         self._connection = ServerConnection(self._received, self._broken)
-        self._parser = httptools.HttpResponseParser(self)
+        self._reader = AnswerReader()
         self._body: list[bytes] = []
         self._answer: asyncio.Future[HttpAnswer] | None = None  # while `ask` waits
         self._parts: asyncio.Queue[bytes] | None = None  # receives the parts of a streamed body
@@ -114,7 +114,7 @@ class HttpClientConnection:
     def abandon(self) -> None:
         """Close at once; an unanswered request fails."""
         self._connection.abandon()
-        self._broken(ServerGoneError("this side closed the connection"))
+        self._fail(ServerGoneError("this side closed the connection"))
 
     async def close(self) -> None:
         """Close the connection."""
@@ -122,35 +122,36 @@ class HttpClientConnection:
         await self._connection.close()
 
     def _received(self, data: bytes) -> None:
-        try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserError as error:
-            raise WireError("HTTP", f"the server does not speak HTTP: {error}") from None
+        self._reader.feed(data)
+        self._read()
+
+    def _read(self) -> None:
+        """Keep or pass on what has arrived of the answer; at its end, let `ask` return it."""
+        while (part := self._reader.next_part()) is not None:
+            if not part:
+                self._complete()
+            elif self._parts is not None and self._reader.status < _FIRST_ERROR:
+                self._parts.put_nowait(part)
+            else:
+                self._body.append(part)
+
+    def _complete(self) -> None:
+        if not self._reader.keeps_connection:
+            self.usable = False
+        body, self._body = b"".join(self._body), []
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_result(HttpAnswer(self._reader.status, body))
 
     def _broken(self, error: Exception) -> None:
+        if isinstance(error, ServerGoneError):  # the server has closed it, which may be the end of a body
+            self._reader.end_input()
+            self._read()
+        self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
         self.usable = False
         if self._answer is not None and not self._answer.done():
             self._answer.set_exception(error)
-
-    # Called by the parser
-
-    def on_message_begin(self) -> None:
-        """Start with an empty body."""
-        self._body = []
-
-    def on_body(self, part: bytes) -> None:
-        """Keep or pass on a part of the body."""
-        if self._parts is not None and self._parser.get_status_code() < _FIRST_ERROR:
-            self._parts.put_nowait(part)
-        else:
-            self._body.append(part)
-
-    def on_message_complete(self) -> None:
-        """Let `ask` return the answer."""
-        if not self._parser.should_keep_alive():
-            self.usable = False
-        if self._answer is not None and not self._answer.done():
-            self._answer.set_result(HttpAnswer(self._parser.get_status_code(), b"".join(self._body)))
 
 
 class HttpClientPool:
