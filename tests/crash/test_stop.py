@@ -70,12 +70,12 @@ def test_no_job_is_acknowledged_that_arrives_while_control_jobs_are_cancelled(st
     chance = random.Random(seed)
     account = Account()
     for life in range(LIVES):
-        with start() as server, Peer(server.port) as operator:
-            with load(server.port, account, chance.randrange(2**32), str(life)):
-                for _ in range(CONTROL_JOBS):
-                    operator.send(Kind.SUBMIT_JOB, b"geartrain.control", b"", b'{"do": "pause", "function": "other"}')
-                threading.Event().wait(chance.uniform(EARLIEST, LATEST))
-                server.stop()
+        attempt, name = chance.randrange(2**32), str(life)
+        with start() as server, Peer(server.port) as operator, load(server.port, account, attempt, name):
+            for _ in range(CONTROL_JOBS):
+                operator.send(Kind.SUBMIT_JOB, b"geartrain.control", b"", b'{"do": "pause", "function": "other"}')
+            threading.Event().wait(chance.uniform(EARLIEST, LATEST))
+            server.stop()
     with start() as server:
         with Peer(server.port) as peer:
             check_after_restart(peer, account, "at the end")
