@@ -1,5 +1,7 @@
 """Stopping in good order, under load and with jobs at work: nothing is lost, and no job pays for it."""
 
+import http.client
+import json
 import random
 import threading
 from pathlib import Path
@@ -11,6 +13,8 @@ from tests.crash.test_kill import EARLIEST, LATEST, check_after_restart, drain
 from tests.support.gearman_peer import Kind, Peer, worker
 
 LIVES = 12
+CLIENTS = 4
+WORKFLOW_JOBS = 4000
 CONTROL_JOBS = 200  # more than are answered before the server stops
 
 
@@ -81,3 +85,38 @@ def test_no_job_is_acknowledged_that_arrives_while_control_jobs_are_cancelled(st
             check_after_restart(peer, account, "at the end")
         drain(server.port, account)
     assert account.problems == []
+
+
+def test_no_workflow_is_acknowledged_that_is_not_stored(start: Start, path: Path) -> None:
+    """A large one takes several turns of the event loop, in which the server may be told to stop."""
+    body = json.dumps({"jobs": [{"function": "load", "payload": f"{number}"} for number in range(WORKFLOW_JOBS)]})
+    acknowledged = []
+    for _ in range(LIVES):
+        with start("--listen", "http://127.0.0.1:0") as server:
+            port = int(server.urls[1].rpartition(":")[2])
+            submits = threading.Barrier(CLIENTS + 1)
+
+            def submit(port: int = port, submits: threading.Barrier = submits) -> None:
+                connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+                connection.connect()
+                submits.wait()
+                try:
+                    connection.request("POST", "/api/v1/workflows", body, {"Content-Type": "application/json"})
+                    response = connection.getresponse()
+                    answer = json.loads(response.read())
+                except (OSError, http.client.HTTPException):
+                    return  # it was not acknowledged
+                finally:
+                    connection.close()
+                if response.status < 300:
+                    acknowledged.append(answer["handle"].encode())
+
+            clients = [threading.Thread(target=submit) for _ in range(CLIENTS)]
+            for client in clients:
+                client.start()
+            submits.wait()
+            server.stop()
+            for client in clients:
+                client.join()
+    stored = {handle for (handle,) in store_file.query(path, "SELECT handle FROM jobs")}
+    assert set(acknowledged) <= stored

@@ -19,6 +19,7 @@ from geartrain.usage import UserUsage
 
 _NORMAL: Final = int(Priority.NORMAL)
 _COALESCE: Final = Duplicate.COALESCE
+_NO_BYTES: Final = -(1 << 60)  # less than the jobs that end could give back
 _LAST_DIGITS: Final = [b"%03d" % number for number in range(1000)]
 
 
@@ -265,8 +266,15 @@ class ClientVerbs(BlockedJobs):
             self._finish(job, CANCELLED, b"")
         self.confirm(job)
 
+    def stop_accepting(self) -> None:
+        """Refuse every new job from now on. A server without free bytes looks closer at each, so others need not."""
+        self.is_stopping = True
+        self.free_bytes = _NO_BYTES
+
     def _check_bytes(self, name: bytes, free_bytes: int) -> None:
         """Raise QueueFullError if so few bytes would be left for jobs; jobs of the server itself always fit."""
+        if self.is_stopping:
+            raise QueueFullError("the server is stopping")
         if free_bytes < 0 and name not in self.builtin_workers:
             limit = self.policy.max_queued_bytes
             raise QueueFullError(f"the payloads of all jobs reach max_queued_bytes ({limit} bytes)")

@@ -72,6 +72,7 @@ class EngineState(FlowControl):
         self.scheduled: i64 = 0  # scheduled jobs of all functions
         self.blocked: i64 = 0  # jobs of all functions that wait for other jobs
         self.free_bytes: i64 = self.policy.max_queued_bytes  # left for jobs; restored ones may make it negative
+        self.is_stopping = False  # nothing more is stored, so no job is accepted any more
         self.restored = 0  # jobs that a restart brought back
         self.restored_or_retried = 0  # jobs that were not submitted: restored, or dead and retried
         self.outcomes = OutcomeCounts()

@@ -403,9 +403,10 @@ class Server:
         if self._control is not None:
             await self._control.close()
         # Workers that are lost from here on are lost because the server stops. The store must not see that as failed
-        # attempts: it restores these jobs at the next start as they were. Nothing may be awaited before the doors are
-        # closed: what they accept would be acknowledged, and not be stored.
+        # attempts: it restores these jobs at the next start as they were. Nor may it accept any more jobs, as requests
+        # might that are answered before their connections are closed: they would be acknowledged, and not stored.
         self._engine.journal = Journal()
+        self._engine.stop_accepting()
         self._engine.timers.clear()
         self._tick_loop.others.close()
         for gossip in self._gossip:
