@@ -58,12 +58,12 @@ class LinkedServers:
             verdict = self._verdict(job.id)
             if job.state is DEAD:
                 self._engine.restore(job)
+            elif self._engine.own(job):  # a verdict is about an earlier loan of it
+                self._door.forget_loan(job.id)
             elif verdict is not None:
                 link, frame = verdict
                 self._engine.restore(job, link.lending.holder)
                 link.lending.apply(link.lending.holder, frame)
-            elif self._engine.own(job):
-                self._door.forget_loan(job.id)
             elif holder is not None and holder.is_open:
                 self._engine.restore(job, holder.lending.holder)
                 holder.lending.adopt(job.id)
@@ -75,12 +75,8 @@ class LinkedServers:
 
     def _verdict(self, id: int) -> tuple[PeerLink, Any] | None:
         """What became of a job that ran here, if its home was lost before it knew; each is returned once."""
-        for link in self._door.links.values():
-            for frame in link.loan.unsettled:
-                if frame.id == id:
-                    link.loan.unsettled.remove(frame)
-                    return link, frame
-        return None
+        verdicts = [(link, link.loan.take_verdict(id)) for link in self._door.links.values()]
+        return next((verdict for verdict in verdicts if verdict[1] is not None), None)
 
 
 def _peer_address(node: Node) -> address.Address | None:

@@ -79,18 +79,28 @@ class LinkLoan(Loan):
         if other is self or not is_known:
             return is_known
         borrowed = self.jobs.pop(id, None)
+        verdict = self.take_verdict(id)
         job = self._link.engine.jobs.get(id)
-        if borrowed is not None and job is not None:
+        if borrowed is not None and job is not None:  # a verdict is about an earlier loan, which the old home has ended
             other.jobs[id] = borrowed
             self._link.engine.borrowed[id] = other
             self.watching.discard(job)
             other.watching.add(job)
             job.watchers = [other if watcher is self else watcher for watcher in job.watchers or ()]
             other.sweep_later()
-        for frame in [frame for frame in self.unsettled if frame.id == id]:
-            self.unsettled.remove(frame)
-            other.verdict(frame)
+        elif verdict is not None:
+            other.verdict(verdict)
         return True
+
+    def take_verdict(self, id: int) -> Any:
+        """What became of a job here, if the home may not know it, or None. It is forgotten, and so is what was before.
+
+        A home may lend a job again before it says that the last verdict is durable. So there may be several.
+        """
+        frames = [frame for frame in self.unsettled if frame.id == id]
+        for frame in frames:
+            self.unsettled.remove(frame)
+        return frames[-1] if frames else None
 
     def forget(self) -> None:
         """The other server is gone for good, and nobody has taken its jobs: what they become is of no use."""
