@@ -20,7 +20,9 @@ SOURCES := $(shell find src -name '*.py')
 
 # Tests wait for processes and disks much of their time: one more worker than there are cores. The tests of a file share
 # servers, so they share a worker too; tests/support/order.py says which file comes first.
-PYTEST := $(BIN)/python -m pytest --numprocesses $(shell expr $$(nproc) + 1) --dist loadfile --no-loadscope-reorder
+# What took longest is listed at the end, since a test that waits is easily added and hardly noticed.
+PYTEST := $(BIN)/python -m pytest --numprocesses $(shell expr $$(nproc) + 1) --dist loadfile --no-loadscope-reorder \
+          --durations 20 --durations-min 5
 # Everything runs on the compiled core where there is one; the modules that it replaces also run as plain Python.
 # `GEARTRAIN_PURE=1 make test` runs everything as plain Python. One PostgreSQL is enough for them.
 PURE_TESTS := tests/unit/test_docstring_examples.py tests/unit/engine tests/unit/doors tests/unit/runtime \
