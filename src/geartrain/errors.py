@@ -4,7 +4,7 @@ For users of the client library and of apps: ClientError and its subclasses, Adm
 For operators who start a server or maintain a store: SettingsError, AddressError, StartError, StoreError.
 For peers, as an answer of their protocol: WireError, RequestError and its subclasses, DuplicateKeyError, AdminError,
 NotDurableError.
-For maintainers, since it is a bug: LifecycleError.
+For maintainers, since it is a bug: LifecycleError, ColdJobError.
 """
 
 
@@ -187,6 +187,10 @@ SteeringError = AdminError  # its name in version 0.1
 
 class LifecycleError(GeartrainError):
     """A transition of a job that the lifecycle table does not allow: a bug in Geartrain."""
+
+
+class ColdJobError(GeartrainError):
+    """The payload of a job was asked for while it is on disk only: a bug in Geartrain."""
 
 
 class AddressError(GeartrainError):

@@ -98,7 +98,7 @@ class JobQuery:
         )
 
     def matches(self, job: Job) -> bool:
-        """Whether a job that has not ended is meant."""
+        """Whether a job that has not ended is meant. Of a cold job, the payload is not searched."""
         if (
             (self.below and job.id >= self.below)
             or (self.least and job.id < self.least)
@@ -120,7 +120,10 @@ class JobQuery:
 
     def _is_in(self, job: Job) -> bool:
         text = self.search
-        return text in job.handle or text in job.unique or text in job.function or text in job.payload
+        if text in job.handle or text in job.unique or text in job.function:
+            return True
+        payload = job.payload_in_memory
+        return payload is not None and text in payload
 
 
 def page_position(after: str) -> int:

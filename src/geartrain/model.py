@@ -6,7 +6,9 @@ import struct
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from mypy_extensions import i16, mypyc_attr
+from mypy_extensions import i16, i32, i64, mypyc_attr
+
+from geartrain.errors import ColdJobError
 
 
 class Priority(enum.IntEnum):
@@ -80,28 +82,41 @@ class RareFields:
         self.failed_attempts: list[Attempt] | None = None
 
 
+_COLON: Final = ord(":")
+
+
 @mypyc_attr(allow_interpreted_subclasses=True, acyclic=True)
 class Job:
     """A unit of work as it is submitted, stored and listed.
 
     `engine.job.LiveJob` extends it with references that only exist in memory: the worker, the watchers.
 
+    A job is *cold* while its payload is on disk only; the others are warm. Then the size of the payload is known, and
+    nothing of the handle is in memory but what it shares with others.
+
     >>> job = Job(7, b"H:host:7", b"resize", b"", b"cat.png", Priority.NORMAL, True, 5.0, 5.0, "gearman")
     >>> job.state.name, job.attempts, job.keeps_result
     ('QUEUED', 0, True)
+    >>> job.chill(b"H:host:")
+    >>> job.is_cold, job.payload_size, job.handle
+    (True, 7, b'H:host:7')
+    >>> job.warm(b"cat.png")
+    >>> job.is_cold, job.payload
+    (False, b'cat.png')
     """
 
     __slots__ = (
+        "_handle",
+        "_payload",
+        "_size",
         "after",
         "attempts",
         "background",
         "door",
         "function",
-        "handle",
         "id",
         "keeps_result",
         "partition",
-        "payload",
         "priority",
         "rare",
         "run_at",
@@ -125,15 +140,16 @@ class Job:
         submitted_at: float,
         door: str,
     ) -> None:
-        # Compiled, attributes lie in this order, and three small ones at the beginning share a word.
+        # Compiled, attributes lie in this order: three small ones at the beginning share a word, and so do the last one
+        # and the first one of LiveJob.
         self.background = background  # durable, and runs although no client waits for it
         self.keeps_result = True  # false: the submitter does not want the result, so its record has none
         self.priority: i16 = priority  # a Priority as a plain int, because it indexes lists
         self.id = id  # increases by one per job, never reused
-        self.handle = handle  # identifies the job for clients and workers
+        self._handle = handle  # of a cold job, the part before its id if that ends in a colon
         self.function = function
         self.unique = unique  # unique key within the function; empty: none
-        self.payload = payload
+        self._payload: bytes | None = payload  # None: it is on disk only
         self.run_at = run_at  # epoch seconds; when it may run, and its position in the queue
         self.submitted_at = submitted_at
         self.door = door  # protocol of the submitter
@@ -144,6 +160,67 @@ class Job:
         self.after = b""  # the jobs that it waited for when it was submitted, see `pack_parents`; empty: none
         self.user = ""  # name of the user that submitted it; empty: a peer that is no user
         self.rare: RareFields | None = None  # None: the properties below have their defaults
+        self._size: i32 = len(payload)  # of the payload
+
+    @property
+    def handle(self) -> bytes:
+        """It identifies the job for clients and workers."""
+        handle = self._handle
+        if self._payload is None and handle[-1] == _COLON:
+            return handle + b"%d" % self.id
+        return handle
+
+    @handle.setter
+    def handle(self, handle: bytes) -> None:
+        self._handle = handle
+
+    @property
+    def payload(self) -> bytes:
+        """The payload of a warm job. A job that a worker gets is warm; who may meet others asks `is_cold` first."""
+        payload = self._payload
+        if payload is None:
+            raise ColdJobError(f"the payload of job {self.id} is on disk")
+        return payload
+
+    @payload.setter
+    def payload(self, payload: bytes) -> None:
+        self._payload = payload
+        self._size = len(payload)
+
+    @property
+    def payload_in_memory(self) -> bytes | None:
+        """The payload; None if the job is cold."""
+        return self._payload
+
+    @property
+    def payload_size(self) -> i64:
+        """The number of bytes of the payload, wherever it is."""
+        return i64(self._size)
+
+    @property
+    def is_cold(self) -> bool:
+        """Whether the payload is on disk only."""
+        return self._payload is None
+
+    def chill(self, handle_prefix: bytes) -> None:
+        """Drop the payload, which is on disk; of a handle that is this prefix and the id, keep the prefix."""
+        handle = self.handle
+        if handle[-1] == _COLON:
+            return  # a handle that ends like a prefix, which no server makes: the job stays warm
+        if handle == handle_prefix + b"%d" % self.id:
+            self._handle = handle_prefix
+        self._payload = None
+
+    def leave_payload(self, size: int) -> None:
+        """Make a job cold that was read without its payload of this size. Its handle does not end in a colon."""
+        self._payload = None
+        self._size = size
+
+    def warm(self, payload: bytes) -> None:
+        """The payload was read."""
+        self._handle = self.handle
+        self._payload = payload
+        self._size = len(payload)
 
     def rare_fields(self) -> RareFields:
         """The fields that few jobs have, made on first use."""

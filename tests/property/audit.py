@@ -9,7 +9,7 @@ from geartrain.engine.failed_jobs import ATTEMPTS_KEPT
 from geartrain.engine.function import Function
 from geartrain.engine.job import LiveJob
 from geartrain.engine.policy import JOB_BYTES
-from geartrain.engine.queue import JobList
+from geartrain.engine.queue import JobList, JobQueue
 from geartrain.engine.worker import Worker
 from geartrain.model import JobState
 from tests.property.audit_limits import audit_limits
@@ -82,7 +82,11 @@ def _places(engine: Engine, jobs: list[LiveJob], workers: list[Worker]) -> None:
         assert job.parents_left == (edges[job.id] if job.state is JobState.BLOCKED else 0), "it waits for each parent"
         assert (job.parents_left > 0) is (job.state is JobState.BLOCKED)
     held = [*jobs, *engine.dead.values()]
-    assert engine.queued_bytes == sum(len(job.payload) + JOB_BYTES for job in held)
+    cold = [job for job in held if job.is_cold]
+    assert engine.queued_bytes == sum(JOB_BYTES + (0 if job.is_cold else len(job.payload)) for job in held)
+    assert engine.payloads.cold_jobs == len(cold)
+    assert engine.payloads.cold_bytes == sum(job.payload_size for job in cold)
+    assert all(job.background and job.state is not JobState.RUNNING for job in cold)
     assert engine.dead_counts == Counter(job.function for job in engine.dead.values())
     assert all(job.failed_attempts is None or 0 < len(job.failed_attempts) <= ATTEMPTS_KEPT for job in held)
     assert sum(engine.run_times.counts()) <= sum(engine.wait_times.counts()), (
@@ -112,6 +116,7 @@ def _functions(engine: Engine, jobs: list[LiveJob], workers: list[Worker]) -> No
         for priority, queue in enumerate(function.queues):
             line = list(queue)
             assert queue.size == len(line)
+            assert queue.cold == sum(job.is_cold for job in line)
             _same(line, [job for job in queued if job.priority == priority])
             assert queue.first() is (line[0] if line and not queue.is_held else None)
             assert list(reversed(queue)) == line[::-1]
@@ -155,7 +160,7 @@ def _crews(engine: Engine, workers: list[Worker]) -> None:
                 parked = [entry for entry in queue.parked if entry.crew is crew]
                 assert [entry.is_parked for entry in (*ready, *parked)] == [bool(parked)]
                 if queue.size and not queue.is_held and not function.resting:
-                    assert ready
+                    assert ready or (_is_waiting(queue) and queue.is_reading)
             idle_crews = function.distant_crews if crew.is_distant else function.idle_crews
             idle = [entry for entry in idle_crews if entry.crew is crew]
             busy = [entry for entry in crew.parked if entry.function is function]
@@ -184,9 +189,16 @@ def _sleepers(engine: Engine, workers: list[Worker]) -> None:
         if worker.is_distant:
             continue
         for function in worker.crew.functions:
-            if function.assignable and not function.resting:
+            has_jobs = any(queue.size and not queue.is_held and not _is_waiting(queue) for queue in function.queues)
+            if has_jobs and not function.resting:
                 assert function in looked_after, "somebody was woken, and the next one will be"
                 assert engine.deadline() <= engine.now + engine.policy.wake_grace
+
+
+def _is_waiting(queue: JobQueue) -> bool:
+    """Whether the payload of the next job is on disk; without having it read."""
+    first = queue.first()
+    return first is not None and first.is_cold
 
 
 def _watchers(jobs: list[LiveJob]) -> None:

@@ -27,7 +27,8 @@ class JobNameVerbs(JobVerbs):
         job = await self._named(handle, function, unique, id)
         if isinstance(job, Record):
             return presentation.record_view(job, views.LISTED_BYTES)
-        return presentation.job_view(job, views.LISTED_BYTES, engine=self._engine)
+        read = await self._cold_payloads([job], views.LISTED_BYTES)
+        return presentation.job_view(job, views.LISTED_BYTES, engine=self._engine, cold_payload=read.get(job.id))
 
     async def watched(
         self, handle: bytes = b"", function: bytes = b"", unique: bytes = b"", id: int = 0
@@ -35,8 +36,10 @@ class JobNameVerbs(JobVerbs):
         """The job of this name to watch, or how it ended."""
         job = await self._named(handle, function, unique, id)
         if isinstance(job, LiveJob):
-            live = job.state is not JobState.DEAD
-            return job if live else JobWatchAnswer(presentation.job_view(job, views.LISTED_BYTES))
+            if job.state is not JobState.DEAD:
+                return job
+            read = await self._cold_payloads([job], views.LISTED_BYTES)
+            return JobWatchAnswer(presentation.job_view(job, views.LISTED_BYTES, cold_payload=read.get(job.id)))
         result = await self.result(job.handle, part=job.state != JobState.DONE)
         return JobWatchAnswer(presentation.record_view(job, views.LISTED_BYTES), encoded_result(result))
 

@@ -11,7 +11,7 @@ import array
 import bisect
 import heapq
 import itertools
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from geartrain.admin.loop_break import SLICE, LoopBreak
@@ -25,6 +25,7 @@ _LOOKUPS_PER_JOB: Final = 20  # then every job is tested instead
 _ABOVE_ALL_IDS: Final = 2**63
 
 Matches = Callable[[LiveJob], bool]
+Prepare = Callable[[Sequence[LiveJob]], Awaitable[None]]
 JobsById = JobTable | dict[int, LiveJob]
 
 
@@ -41,31 +42,41 @@ class JobScanner:
         """Jobs with ids of earlier runs were added: find all of them again."""
         self._restored_ids = None
 
-    async def newest(self, matches: Matches, state: JobState | None, below: int, most: int) -> list[LiveJob]:
-        """The jobs with the highest ids that match, below an id unless it is 0. Some may have ended on return."""
+    async def newest(
+        self, matches: Matches, state: JobState | None, below: int, most: int, prepare: Prepare | None = None
+    ) -> list[LiveJob]:
+        """The jobs with the highest ids that match, below an id unless it is 0. Some may have ended on return.
+
+        `prepare` is awaited with jobs before they are tested.
+        """
         tables = self._tables(state)
         if sum(map(len, tables)) <= FILTERED_AT_ONCE:
-            return await _filter_all(tables, matches, below or _ABOVE_ALL_IDS, most)
-        return await self._look_up_ids(tables, matches, below, most)
+            return await _filter_all(tables, matches, below or _ABOVE_ALL_IDS, most, prepare)
+        return await self._look_up_ids(tables, matches, below, most, prepare)
 
     def _tables(self, state: JobState | None) -> list[JobsById]:
         if state is None:
             return [self._engine.jobs, self._engine.dead]
         return [self._engine.dead if state is JobState.DEAD else self._engine.jobs]
 
-    async def _look_up_ids(self, tables: list[JobsById], matches: Matches, below: int, most: int) -> list[LiveJob]:
+    async def _look_up_ids(
+        self, tables: list[JobsById], matches: Matches, below: int, most: int, prepare: Prepare | None
+    ) -> list[LiveJob]:
         """The same by looking up ids in descending order until there are enough: most ids near the top exist."""
         top = min(below, self._engine.next_id) if below else self._engine.next_id
         lowest = max(self._first_id, top - _LOOKUPS_PER_JOB * sum(map(len, tables)))
         jobs: list[LiveJob] = []
         loop_break = LoopBreak()
         async for ids in self._descending_ids(top, lowest, below or _ABOVE_ALL_IDS):
-            jobs += filter(matches, _jobs_with(tables, ids))
+            tested = _jobs_with(tables, ids)
+            if prepare is not None:
+                await prepare(tested)
+            jobs += filter(matches, tested)
             if len(jobs) >= most:
                 return jobs[:most]
             await loop_break.take()
         if lowest > self._first_id:
-            jobs += await _filter_all(tables, matches, lowest, most - len(jobs))
+            jobs += await _filter_all(tables, matches, lowest, most - len(jobs), prepare)
         return jobs
 
     async def _descending_ids(self, top: int, lowest: int, below: int) -> AsyncIterator[Sequence[int]]:
@@ -100,12 +111,16 @@ class JobScanner:
         return array.array("q", ids)
 
 
-async def _filter_all(tables: list[JobsById], matches: Matches, below: int, most: int) -> list[LiveJob]:
+async def _filter_all(
+    tables: list[JobsById], matches: Matches, below: int, most: int, prepare: Prepare | None
+) -> list[LiveJob]:
     """The same by testing every job."""
     jobs = [job for table in tables for job in table.values()]
     best: list[LiveJob] = []
     loop_break = LoopBreak()
     while jobs:  # from the end: the list shrinks as it is used, instead of being freed at once
+        if prepare is not None:
+            await prepare([job for job in jobs[-SLICE:] if job.id < below])
         best += [job for job in jobs[-SLICE:] if job.id < below and matches(job)]
         del jobs[-SLICE:]
         if len(best) > 2 * most + SLICE:

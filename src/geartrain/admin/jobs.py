@@ -1,6 +1,7 @@
 """Verbs on jobs: pages of them, one of them, and actions on one or many."""
 
 import dataclasses
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -9,6 +10,7 @@ import msgspec
 from geartrain.admin import borrowed_jobs, parents, presentation, verbs, views
 from geartrain.admin.authorization import caller, may_read
 from geartrain.admin.base import AdminBase, printable
+from geartrain.admin.cold_search import ColdSearch
 from geartrain.admin.failed_jobs import FailedJobActions
 from geartrain.admin.history import ServerCounts
 from geartrain.admin.job_scan import JobScanner
@@ -162,8 +164,12 @@ class JobVerbs(AdminBase):
     async def payload(self, handle: bytes) -> bytes:
         """The whole payload of a job that has not ended, or that failed and is kept whole."""
         job = self._find(handle)
-        if job is not None:
+        if job is not None and not job.is_cold:
             return job.payload
+        if job is not None:
+            read = await self._archive.cold_payloads([job], sys.maxsize)
+            if job.id in read:
+                return read[job.id]
         payload = await self._failed_jobs.payload(await self._record(handle))
         if payload is None:
             raise AdminError("not-found", f"job {printable(handle)} has ended; its payload is no longer kept")
@@ -332,16 +338,22 @@ class JobVerbs(AdminBase):
     async def _views(self, jobs: Sequence[LiveJob | Record], longest: int) -> list[JobView]:
         """The views of jobs, those that failed with their payloads."""
         payloads = await self._archive.payloads([job for job in jobs if isinstance(job, Record)], longest)
+        cold = await self._cold_payloads([job for job in jobs if isinstance(job, LiveJob)], longest)
 
         def view_of(job: LiveJob | Record) -> JobView:
             if isinstance(job, Record):
                 view = presentation.record_view(job, longest, payloads.get(job.id))
             else:
-                view = presentation.job_view(job, longest, engine=self._engine)
+                view = presentation.job_view(job, longest, engine=self._engine, cold_payload=cold.get(job.id))
             removed_at = self._removed_at(job)
             return view if removed_at is None else msgspec.structs.replace(view, removed_at=removed_at)
 
         return await convert(jobs, view_of)
+
+    async def _cold_payloads(self, jobs: Sequence[LiveJob], longest: int) -> dict[int, bytes]:
+        """The payloads of those that are cold, by id; without those that could not be read."""
+        cold = [job for job in jobs if job.is_cold]
+        return await self._archive.cold_payloads(cold, longest) if cold else {}
 
     def _removed_at(self, job: LiveJob | Record) -> float | None:
         """When a job is removed, unless limits of number or size remove it earlier."""
@@ -383,17 +395,19 @@ class JobVerbs(AdminBase):
     async def _living(self, query: JobQuery, most: int, states: frozenset[JobState] | None = None) -> list[LiveJob]:
         """The newest jobs that match and have not ended."""
         builtin_workers, borrowed = self._engine.builtin_workers, self._engine.borrowed
+        search = ColdSearch(query, self._archive)
 
         def matches(job: LiveJob) -> bool:
             return (
                 (states is None or job.state in states)
-                and query.matches(job)
+                and search.matches(job)
                 and job.function not in builtin_workers
                 and job.id not in borrowed
             )
 
-        jobs = await self._scanner.newest(matches, query.state, query.below, most)
-        return [job for job in jobs if query.matches(job) and _is_there(self._engine, job)]
+        prepare = search.read if query.search and self._engine.payloads.cold_jobs else None
+        jobs = await self._scanner.newest(matches, query.state, query.below, most, prepare)
+        return [job for job in jobs if search.matches(job) and _is_there(self._engine, job)]
 
     def _total(self, query: JobQuery) -> int | None:
         """How many jobs match in all, where the engine counts them anyway."""

@@ -93,12 +93,17 @@ def job_view(
     result: bytes | None = None,
     finished_at: float | None = None,
     engine: Engine | None = None,
+    cold_payload: bytes | None = None,
 ) -> JobView:
-    """A job that has not ended, or that has just ended with this result; with the engine, what it waits for."""
+    """A job that has not ended, or that has just ended with this result; with the engine, what it waits for.
+
+    `cold_payload` is that of a cold job, or its beginning, if it was read.
+    """
     owner, progress = job.owner, job.progress
+    payload = cold_payload if job.is_cold else job.payload_in_memory
     if job.state is JobState.DEAD and job.failed_attempts:
         finished_at = job.failed_attempts[-1].ended_at
-    workflow, members = _workflow(job.function, job.payload)
+    workflow, members = _workflow(job.function, payload or b"")
     if members and job.parents_left:
         progress = Progress(members - job.parents_left, members)
     return JobView(
@@ -122,8 +127,8 @@ def job_view(
         denominator=progress.denominator if progress is not None else None,
         code=job.code or (GIVEN_UP if job.state is JobState.DEAD else 0),
         reason=job.reason,
-        payload=jsonbytes.encode(job.payload, longest),
-        payload_size=len(job.payload),
+        payload=None if payload is None else jsonbytes.encode(payload, longest),
+        payload_size=job.payload_size,
         result=None if result is None else jsonbytes.encode(result, longest),
         result_size=None if result is None else len(result),
         trials=_attempt_views(job.failed_attempts or []),

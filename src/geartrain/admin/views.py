@@ -133,7 +133,7 @@ class JobView(msgspec.Struct, frozen=True):
     denominator: float | None
     code: int
     reason: str
-    payload: JsonBytes | None  # null: not kept; a failed job that has a payload can be retried
+    payload: JsonBytes | None  # null: not kept, or on disk and not read; a failed job that has one can be retried
     payload_size: int | None
     result: JsonBytes | None
     result_size: int | None

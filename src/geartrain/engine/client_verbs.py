@@ -76,8 +76,8 @@ class ClientVerbs(BlockedJobs):
             existing = self.unique_jobs.get(name, unique)
             if existing is not None:
                 replaces = duplicate is not _COALESCE and existing.state is not RUNNING
-                if replaces and len(payload) > len(existing.payload):
-                    self._check_bytes(name, self.free_bytes + len(existing.payload) - len(payload))
+                if replaces and len(payload) > existing.payload_size:
+                    self._check_bytes(name, self.free_bytes + existing.payload_size - len(payload))
                 if replaces and usage is not None:
                     self._check_replacement(usage, existing, payload)
                 self._attach(existing, background, watcher)
@@ -282,7 +282,7 @@ class ClientVerbs(BlockedJobs):
     def _check_replacement(self, usage: UserUsage, old: LiveJob, payload: bytes) -> None:
         """Raise QueueFullError if the user may not have this payload in place of the old job's."""
         if old.user == usage.name:
-            usage.check(0, len(payload) - len(old.payload))
+            usage.check(0, len(payload) - old.payload_size)
         else:
             usage.check(1, len(payload) + JOB_BYTES)
 

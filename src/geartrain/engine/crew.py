@@ -98,6 +98,7 @@ class Crew:
 
     __slots__ = (
         "changed_crews",
+        "cold_queue",
         "functions",
         "idle",
         "idle_size",
@@ -121,6 +122,7 @@ class Crew:
         self.idle: LinkedList[Worker] = LinkedList()
         self.ready: list[LinkedList[ReadyQueue]] = [LinkedList(), LinkedList(), LinkedList()]  # by priority
         self.parked: LinkedList[IdleCrew] = LinkedList()  # those of functions that consider it busy
+        self.cold_queue: JobQueue | None = None  # that was left out last, as the payload of its next job is being read
         self.last_claim_at = 0.0  # when one of its workers last got a job; the Gearman door's lingering grabs use it
         for function in reversed(functions):  # the turns begin with the one registered last, as in gearmand
             self.add(function)
@@ -174,6 +176,11 @@ class Crew:
         if self.changed_crews is not None:
             self.note_change()
 
+    @property
+    def waits_for_payload(self) -> bool:
+        """Whether the next job is missing only until its payload has been read."""
+        return self.cold_queue is not None and self.cold_queue.is_reading
+
     def has_work(self) -> bool:
         """Whether `next_ready` would return a queue."""
         return self.first_ready() is not None
@@ -196,7 +203,9 @@ class Crew:
                 assert entry is not None
                 queue = entry.queue
                 if queue.size and not queue.is_held and not entry.function.resting:
-                    return entry
+                    if not queue.cold or not queue.is_waiting():
+                        return entry
+                    self.cold_queue = queue
                 entry.park()
         return None
 

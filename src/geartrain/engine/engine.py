@@ -99,7 +99,7 @@ class Engine(WorkerVerbs):
         Raise QueueFullError if the payloads of all jobs would exceed their limit.
         """
         self._check_unique(job)
-        self._check_bytes(job.function, self.free_bytes - len(job.payload) - JOB_BYTES)
+        self._check_bytes(job.function, self.free_bytes - job.payload_size - JOB_BYTES)
         before = _before_retry(job)
         self._remember_handle(job)
         self._queue_again(job)

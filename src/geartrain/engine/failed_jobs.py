@@ -55,6 +55,10 @@ class FailedJobs(ClusterState):
             return self._add_dead(job, job.reason)
         return self._finish(job, FAILED, result, worker, action is FailureAction.KEEP)
 
+    def give_up_payload(self, job: LiveJob, reason: str) -> None:
+        """End a job that waits and cannot run, because its payload is nowhere."""
+        self._fail(job, CANCELLED, reason)
+
     def _failure_action(self, function: bytes) -> FailureAction:
         policy = self.function_policies.get(function)
         if policy is None or policy.failures is None:
@@ -119,7 +123,9 @@ class FailedJobs(ClusterState):
         """Make a job one of the engine's again that has ended badly or was dead; the caller gives it its place."""
         function = self.kept_function(job.function)
         job.function = function.name
-        self.free_bytes -= len(job.payload) + JOB_BYTES
+        self.free_bytes -= job.payload_size + JOB_BYTES
+        if job.is_cold:
+            self.payloads.add(job)
         if job.user:
             self.count_job(job)
         enter(job, state)
@@ -137,7 +143,9 @@ class FailedJobs(ClusterState):
     def _remove_dead(self, job: LiveJob) -> None:
         """Remove a job from the dead."""
         del self.dead[job.id]
-        self.free_bytes += len(job.payload) + JOB_BYTES
+        self.free_bytes += job.payload_size + JOB_BYTES
+        if job.is_cold:
+            self.payloads.remove(job)
         if job.user:
             self.uncount_job(job)
         self._dead_foreground.pop(job.id, None)

@@ -178,7 +178,7 @@ class FlowControl(WorkerWaking):
         if full is not function.full:
             function.full = full
             if function.update_rest():
-                self._assign_again(function)
+                self.assign_again(function)
 
     def _check_partition(
         self, function: Function, partitions: Partitions, partition: Partition, limits: FlowLimits
@@ -211,7 +211,7 @@ class FlowControl(WorkerWaking):
         """A partition is below its limit again."""
         partitions.release(partition)
         if not function.resting:
-            self._assign_again(function)
+            self.assign_again(function)
 
     def _await(self, at: float, function: Function, partition: Partition | None) -> None:
         self._awaited_number += 1
@@ -245,7 +245,7 @@ class FlowControl(WorkerWaking):
                 partition.awaited_at = 0.0
                 self._check_partition(function, partitions, partition, flow.limits)
 
-    def _assign_again(self, function: Function) -> None:
+    def assign_again(self, function: Function) -> None:
         """A function has jobs again that may be assigned: to workers that ask at once, to idle ones with the next tick.
 
         Those are not woken here, because this may be in the middle of a move.

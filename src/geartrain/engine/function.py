@@ -86,8 +86,8 @@ class Function:
 
     @property
     def assignable(self) -> int:
-        """How many of the queued jobs are not held by the limits of their partitions, at most."""
-        return sum(queue.size for queue in self.queues if not queue.is_held)
+        """How many of the queued jobs may be assigned, at most: neither limits of partitions nor payloads hold them."""
+        return sum(queue.size for queue in self.queues if not queue.is_held and not (queue.cold and queue.is_waiting()))
 
     @property
     def queued(self) -> int:

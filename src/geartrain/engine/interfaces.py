@@ -1,14 +1,20 @@
-"""The interfaces through which the engine calls out: Watcher, Loan, Observer, Timer and Journal.
+"""The interfaces through which the engine calls out: Watcher, Loan, Observer, Timer, Journal and
+PayloadReader.
 
 All calls come from inside engine verbs, at a moment when the engine's state is consistent. An implementation writes to
 its own buffers and returns; it may call further engine verbs.
 """
+
+from typing import TYPE_CHECKING
 
 from mypy_extensions import mypyc_attr
 
 from geartrain.engine.deadlines import NEVER
 from geartrain.engine.job import LiveJob, Progress
 from geartrain.engine.worker import Worker
+
+if TYPE_CHECKING:
+    from geartrain.engine.queue import JobQueue
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -163,6 +169,15 @@ class Timer:
 
     def fire(self, now: float) -> None:
         """Do what is due and set `at`. It may be called before `at`."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class PayloadReader:
+    """Reads payloads that are on disk, while the engine goes on."""
+
+    def read(self, queue: "JobQueue", jobs: list[LiveJob]) -> None:
+        """Read the payloads of cold jobs of a queue, and call `PayloadMemory.arrived` later."""
+        raise NotImplementedError
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from mypy_extensions import mypyc_attr
+from mypy_extensions import i32, mypyc_attr
 
 from geartrain.model import Job
 
@@ -57,6 +57,7 @@ class LiveJob(Job):
         door: str,
     ) -> None:
         super().__init__(id, handle, function, unique, payload, priority, background, run_at, submitted_at, door)
+        self.parents_left: i32 = 0  # how many jobs it still waits for
         self.previous: LiveJob | None = None  # neighbours in the linked list of its queue
         self.next: LiveJob | None = None
         self.owner: Worker | None = None  # the worker that runs it; None for a broadcast
@@ -65,7 +66,6 @@ class LiveJob(Job):
         self.deadline = 0.0  # when its lease expires; 0: no lease
         self.progress: Progress | None = None
         self.children: list[int] | None = None  # ids of the jobs that wait for it
-        self.parents_left = 0  # how many jobs it still waits for
 
     def __lt__(self, other: "LiveJob") -> bool:
         """Order within a queue: by time, then by submission."""

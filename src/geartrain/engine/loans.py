@@ -29,7 +29,7 @@ class LoanVerbs(WorkflowVerbs):
             return False
         function = self.kept_function(job.function)
         job.function = function.name
-        self.free_bytes -= len(job.payload) + JOB_BYTES
+        self.free_bytes -= job.payload_size + JOB_BYTES
         self._remember_handle(job)
         self.borrowed[job.id] = loan
         self.jobs.add(job)

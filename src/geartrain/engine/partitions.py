@@ -8,6 +8,7 @@ A partition at its limit is *held*: it leaves the rings until one of its jobs en
 without a partition are together in one that has an empty name.
 """
 
+import itertools
 from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
@@ -171,6 +172,23 @@ class Partitions:
         """Return the job that `take` would return."""
         lane = self._rings[queue.priority].first
         return None if lane is None else lane.jobs.first()
+
+    def upcoming(self, queue: JobQueue, most: int) -> list[LiveJob]:
+        """The next jobs, up to so many, in the order of the turns."""
+        ring = self._rings[queue.priority]
+        lanes = list(itertools.islice(iter(ring), most))
+        turns = [deque(lane.jobs.upcoming(-(-most // len(lanes)))) for lane in lanes]
+        jobs: list[LiveJob] = []
+        while turns and len(jobs) < most:
+            jobs += [turn.popleft() for turn in turns]
+            turns = [turn for turn in turns if turn]
+        return jobs[:most]
+
+    def turns_before(self, queue: JobQueue, name: bytes) -> int:
+        """After how many others it is the turn of the last job of a partition, about."""
+        partition = self.by_name.get(name)
+        lane = None if partition is None else partition.lanes[queue.priority]
+        return 0 if lane is None else lane.jobs.size * self._in_turn[queue.priority]
 
     def jobs(self, queue: JobQueue) -> Iterator[LiveJob]:
         """The jobs in the order of their turns, then those of partitions that are held."""

@@ -64,13 +64,13 @@ class Permissions(FunctionTable):
         if usage is None:
             usage = self.usages[job.user] = UserUsage(job.user)  # a user that was removed
         usage.jobs += 1
-        usage.bytes += len(job.payload) + JOB_BYTES
+        usage.bytes += job.payload_size + JOB_BYTES
 
     def uncount_job(self, job: LiveJob) -> None:
         """Undo `count_job`: the job has ended."""
         usage = self.usages[job.user]
         usage.jobs -= 1
-        usage.bytes -= len(job.payload) + JOB_BYTES
+        usage.bytes -= job.payload_size + JOB_BYTES
 
     def _usage_for(self, name: bytes) -> UserUsage | None:
         """Whose quota a job of the function `name` counts for that is submitted now; None: nobody's."""

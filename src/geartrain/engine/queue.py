@@ -11,6 +11,7 @@ From the first job with a partition on, each partition of the function has such 
 """
 
 import heapq
+import itertools
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final, Generic, TypeVar, cast
 
@@ -22,6 +23,7 @@ from geartrain.engine.lifecycle import QUEUED
 if TYPE_CHECKING:
     from geartrain.engine.crew import ReadyQueue
     from geartrain.engine.partitions import Partitions
+    from geartrain.engine.payload_memory import PayloadMemory
 
 
 _SWEEP_FROM: Final = 64  # stale entries; rebuilding the heap for fewer is not worth it
@@ -116,6 +118,17 @@ class JobList:
             if job.state is QUEUED:
                 yield job
 
+    def upcoming(self, most: int) -> list[LiveJob]:
+        """The first jobs, up to so many. The cost does not depend on how many there are."""
+        linked: list[LiveJob] = []
+        job = self._first
+        while job is not None and len(linked) < most:
+            linked.append(job)
+            job = job.next
+        if not self._early:
+            return linked
+        return list(itertools.islice(heapq.merge(linked, _earliest(self._early, most)), most))
+
     def move_to(self, other: "JobList") -> None:
         """Move all jobs to a list that is empty."""
         other.size, other._first, other._last = self.size, self._first, self._last
@@ -156,10 +169,24 @@ class JobList:
             self._stale = 0
 
 
+def _earliest(heap: list[LiveJob], most: int) -> list[LiveJob]:
+    """The first queued jobs of a heap, in order, without looking at the others."""
+    jobs: list[LiveJob] = []
+    candidates = [(heap[0], 0)]
+    while candidates and len(jobs) < most:
+        job, place = heapq.heappop(candidates)
+        if job.state is QUEUED:
+            jobs.append(job)
+        for below in (2 * place + 1, 2 * place + 2):
+            if below < len(heap):
+                heapq.heappush(candidates, (heap[below], below))
+    return jobs
+
+
 class JobQueue(JobList):
     """The queued jobs of a function at one priority, in the order in which they are assigned."""
 
-    __slots__ = ("is_held", "parked", "partitions", "priority")
+    __slots__ = ("cold", "is_held", "is_reading", "look_after", "parked", "partitions", "payloads", "priority")
 
     def __init__(self, priority: int) -> None:
         super().__init__()
@@ -167,6 +194,10 @@ class JobQueue(JobList):
         self.is_held = False  # all its jobs are in partitions that are at their limits
         self.parked: LinkedList[ReadyQueue] = LinkedList()  # of crews that consider it empty, held or paused
         self.partitions: Partitions | None = None  # of the function; None: all jobs are in this list
+        self.cold: i64 = 0  # how many of its jobs are cold
+        self.payloads: PayloadMemory | None = None  # reads their payloads; since there was the first of them
+        self.is_reading = False  # payloads of its jobs are being read
+        self.look_after: i64 = 0  # how many jobs will be taken before it is looked at which payloads to read next
 
     def put(self, job: LiveJob) -> None:
         """Insert a job in state queued."""
@@ -206,6 +237,19 @@ class JobQueue(JobList):
     def __reversed__(self) -> Iterator[LiveJob]:
         """The queued jobs, the last one first."""
         return super().__reversed__() if self.partitions is None else reversed(list(self.partitions.jobs(self)))
+
+    def is_waiting(self) -> bool:
+        """Whether the next job is cold; then its payload is being read, and the queue is announced afterwards."""
+        job = self.first()
+        if job is None or not job.is_cold:
+            return False
+        if self.payloads is not None:
+            self.payloads.read_ahead(self)
+        return True
+
+    def upcoming(self, most: int) -> list[LiveJob]:
+        """The next jobs, up to so many, in the order in which they will be assigned; of held partitions, none."""
+        return super().upcoming(most) if self.partitions is None else self.partitions.upcoming(self, most)
 
     @property
     def is_linked(self) -> bool:

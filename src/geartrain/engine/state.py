@@ -32,6 +32,7 @@ from geartrain.engine.interfaces import Journal, Loan, Observer, Timer, Watcher
 from geartrain.engine.job import LiveJob
 from geartrain.engine.job_table import JobTable
 from geartrain.engine.lifecycle import BLOCKED, DEAD, DONE, QUEUED, RESERVING, RUNNING, SCHEDULED, enter
+from geartrain.engine.payload_memory import PayloadMemory
 from geartrain.engine.policy import JOB_BYTES, Policy
 from geartrain.engine.unique_index import UniqueIndex
 from geartrain.engine.worker import Worker
@@ -58,6 +59,7 @@ class EngineState(FlowControl):
         self._handle_stem = b""  # what the handles of these thousand jobs begin with
         self.next_id = first_id
         self.jobs = JobTable()
+        self.payloads = PayloadMemory(self)
         self.unique_jobs = UniqueIndex()
         # While several watchers get the same event: what one of them has encoded for the others, by kind and handle.
         self.shared_packets: dict[tuple[int, bytes], bytes] | None = None
@@ -105,12 +107,15 @@ class EngineState(FlowControl):
         job.function = function.name
         self.restored += 1
         self._remember_handle(job)
-        self.free_bytes -= len(job.payload) + JOB_BYTES
+        self.free_bytes -= job.payload_size + JOB_BYTES
+        if job.is_cold:
+            self.payloads.add(job)
         if job.user:
             self.count_job(job)
         if job.state is DEAD:
             self.dead[job.id] = job
             self.dead_counts[function.name] = self.dead_counts.get(function.name, 0) + 1
+            self.payloads.committed([job])
             return
         other = self.unique_jobs.get(function.name, job.unique) if job.unique else None
         if other is not None and other.state is RESERVING:
@@ -167,6 +172,10 @@ class EngineState(FlowControl):
         """Whether a job that other jobs wait for, and that has ended badly, is kept whole; make its record last."""
         raise NotImplementedError
 
+    def give_up_payload(self, job: LiveJob, reason: str) -> None:
+        """End a job that waits and cannot run, because its payload is nowhere."""
+        raise NotImplementedError
+
     def _remember_handle(self, job: LiveJob) -> None:
         """Find a job that this server did not submit by its handle, although that may not end in its id."""
         if id_from_handle(job.handle) != job.id:
@@ -179,7 +188,7 @@ class EngineState(FlowControl):
 
     @property
     def queued_bytes(self) -> int:
-        """The bytes of all jobs, dead ones included: their payloads, and JOB_BYTES for each."""
+        """The bytes of all jobs, dead ones included: their payloads in memory, and JOB_BYTES for each."""
         return self.policy.max_queued_bytes - self.free_bytes
 
     @property
@@ -220,11 +229,13 @@ class EngineState(FlowControl):
             self._divide(function)
         queue = function.queues[job.priority]
         queue.put(job)
+        if job.is_cold:
+            self.payloads.enqueue(queue)
         if (queue.size == 1 or queue.partitions is not None) and not function.resting and not queue.is_held:
             crews.announce(queue)
         if taken_from is not None:
             taken_from.revoked(job)
-        if function.resting or queue.is_held:
+        if function.resting or queue.is_held or (queue.cold and queue.is_waiting()):
             return
         if not (function.idle_crews.is_empty and function.distant_crews.is_empty):
             self._wake(function, self.policy.wake_count)
@@ -292,10 +303,14 @@ class EngineState(FlowControl):
             function.blocked -= 1
             self.blocked -= 1
         self.jobs.remove(job)
+        if job.is_cold:
+            self.payloads.remove(job)
+            if before is QUEUED:
+                function.queues[job.priority].cold -= 1
         if job.rare is not None and job.expires_at:
             self.expiring.count_stale()
         if state is not DEAD:
-            self.free_bytes += len(job.payload) + JOB_BYTES
+            self.free_bytes += job.payload_size + JOB_BYTES
             if len(job.user) > 0:
                 self.uncount_job(job)
         else:

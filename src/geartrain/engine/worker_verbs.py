@@ -101,6 +101,8 @@ class WorkerVerbs(LoanVerbs):
         queue = function.queues[priority]
         if not queue.size or queue.is_held or function.name not in worker.abilities:
             return None
+        if queue.cold and queue.is_waiting():
+            return None
         crew = worker.crew
         if crew is None:
             crew = self._join_crew(worker)
@@ -114,6 +116,9 @@ class WorkerVerbs(LoanVerbs):
         if job.state is not SCHEDULED or function.resting or function.name not in worker.abilities:
             return None
         partitions = function.partitions
+        if job.is_cold:
+            self.payloads.read_job(job)
+            return None
         if (self.lapsed and job.background) or (partitions is not None and partitions.holds(job.partition)):
             return None
         enter(job, QUEUED)
@@ -131,6 +136,8 @@ class WorkerVerbs(LoanVerbs):
     def _assign(self, crew: Crew, worker: Worker, function: Function, queue: JobQueue) -> LiveJob | None:
         """Assign the first job of a queue to the worker."""
         job = queue.take()
+        if queue.cold:
+            self.payloads.taken_from(queue)
         now = self.now
         crew.last_claim_at = now
         enter(job, RUNNING)

@@ -94,7 +94,7 @@ class WorkflowVerbs(ClientVerbs):
         Raise QueueFullError if the payloads of all jobs would exceed their limit.
         """
         jobs = [*members, workflow]
-        size = sum(len(job.payload) + JOB_BYTES for job in jobs)
+        size = sum(job.payload_size + JOB_BYTES for job in jobs)
         self._check_bytes(WORKFLOW, self.free_bytes - size)
         for job in jobs:
             self._remember_handle(job)

@@ -50,11 +50,14 @@ _log = logging.getLogger("geartrain.store")
 class _Writing:
     """What the thread writes, and who waits for it."""
 
-    __slots__ = ("accepted", "batch", "reserving")
+    __slots__ = ("accepted", "batch", "changed", "reserving")
 
-    def __init__(self, batch: contract.Batch, accepted: list[LiveJob], reserving: list[int]) -> None:
+    def __init__(
+        self, batch: contract.Batch, accepted: list[LiveJob], changed: list[LiveJob], reserving: list[int]
+    ) -> None:
         self.batch = batch
         self.accepted = accepted
+        self.changed = changed
         self.reserving = reserving
 
 
@@ -230,8 +233,8 @@ class Committer(GatheringJournal):
     def _hand_over(self, batch: contract.Batch) -> None:
         """Give the batch that gathered to the thread, and begin another one."""
         batch.known_node = self.known_node
-        self._writing = _Writing(batch, self._accepted, self._reserving)
-        self._batch, self._accepted, self._reserving = contract.Batch(), [], []
+        self._writing = _Writing(batch, self._accepted, self._changed, self._reserving)
+        self._batch, self._accepted, self._changed, self._reserving = contract.Batch(), [], [], []
         self._committed_at = self._loop.time()
         self._durability.begin_commit()
         self._unpruned += len(batch.finished)
@@ -276,6 +279,8 @@ class Committer(GatheringJournal):
         self.durations.append(took)
         if failure is None:
             self._forget_uncommitted(batch)
+            self._engine.payloads.committed(writing.accepted)
+            self._engine.payloads.committed(writing.changed)
             self._reserved_until = max(self._reserved_until, batch.ids_until)
             self._recover()
             if self.on_renewed is not None:
@@ -351,7 +356,7 @@ class Committer(GatheringJournal):
         """Others have the jobs of this server: write nothing more, and let nobody hear that it was written."""
         self._is_fenced = True
         self._writing = None
-        self._batch, self._accepted, self._reserving = contract.Batch(), [], []
+        self._batch, self._accepted, self._changed, self._reserving = contract.Batch(), [], [], []
 
     def _undo(self, writing: _Writing, failure: Exception) -> None:
         """Retract the jobs that were accepted in this batch and since, and keep the rest for the next attempt."""
@@ -361,6 +366,7 @@ class Committer(GatheringJournal):
             _log.error("commit failed; refusing new background jobs", extra={"fields": fields})
         accepted = [*writing.accepted, *self._accepted]
         self._accepted = []
+        self._changed = [*writing.changed, *self._changed]
         retracted = {job.id for job in accepted} | self._engine.held_keys
         self._reserving = [*writing.reserving, *self._reserving]
         for job in [job for id in self._reserving if (job := self._engine.jobs.get(id)) is not None]:

@@ -17,6 +17,7 @@ class GatheringJournal(Journal):
         self._largest_result = largest_result  # cut at once, so that the answer is the same before and after the commit
         self._batch = contract.Batch()
         self._accepted: list[LiveJob] = []  # jobs that exist since that batch
+        self._changed: list[LiveJob] = []  # others that are saved in it
         self._reserving: list[int] = []  # ids of jobs of that batch that wait for their unique keys
         self.uncommitted = records.RecordChanges()
 
@@ -31,10 +32,12 @@ class GatheringJournal(Journal):
 
     def changed(self, job: LiveJob) -> None:
         self._batch.changed.append(contract.row(job))
+        self._changed.append(job)
         self._note_change()
 
     def revived(self, job: LiveJob) -> None:
         self._batch.revived.append(contract.row(job))
+        self._changed.append(job)
         self._note_change()
 
     def reserving(self, job: LiveJob) -> None:
@@ -73,7 +76,9 @@ class GatheringJournal(Journal):
     def failed(self, job: LiveJob, result: bytes, worker: Worker | None) -> None:
         self.finished(job, result, worker)
         self._batch.failed.append(contract.row(job))
-        self.uncommitted.payloads[job.id] = job.payload
+        payload = job.payload_in_memory
+        if payload is not None:
+            self.uncommitted.payloads[job.id] = payload
 
     def retried(self, job: LiveJob) -> None:
         self.remove_record(job.id)

@@ -13,7 +13,7 @@ from geartrain.engine.policy import FunctionPolicy
 from geartrain.engine.worker import Worker
 from geartrain.job_query import JobQuery
 from geartrain.model import Attempt, FailedPayload, JobState, Record, pack_attempts, pack_progress
-from geartrain.store.contract import Query, Store
+from geartrain.store.contract import Query, Store, as_payload_store
 
 _READ_JOBS: Final = 5000  # that are read at a time
 _READ_BYTES: Final = 16 * 1024 * 1024  # payloads that are read at a time
@@ -88,6 +88,12 @@ class RecordArchive(Protocol):
     async def payloads(self, records: Sequence[Record], longest: int) -> dict[int, FailedPayload]:
         """The payloads of those jobs that failed and are kept whole, by id, with at most `longest` bytes of each."""
 
+    async def cold_payloads(self, jobs: Sequence[LiveJob], longest: int) -> dict[int, bytes]:
+        """The payloads of those of these jobs that are cold, by id, with at most `longest` bytes of each."""
+
+    async def find_cold(self, jobs: Sequence[LiveJob], text: bytes) -> list[int]:
+        """The ids of those of these jobs that are cold and have a text in their payloads."""
+
     async def ends(self, first: int, last: int) -> dict[int, JobState]:
         """How those jobs with ids in this range have ended that have a record, by id."""
 
@@ -106,6 +112,7 @@ class StoreArchive:
 
     def __init__(self, store: Store, uncommitted: RecordChanges) -> None:
         self._store = store
+        self._payloads = as_payload_store(store)
         self._uncommitted = uncommitted
 
     async def find(self, handle: bytes) -> Record | None:
@@ -183,6 +190,20 @@ class StoreArchive:
         for id, payload in new.items():
             kept[id] = FailedPayload(len(payload), payload[:longest])
         return kept
+
+    async def cold_payloads(self, jobs: Sequence[LiveJob], longest: int) -> dict[int, bytes]:
+        """The payloads of those of these jobs that are cold, by id, with at most `longest` bytes of each."""
+        ids = [job.id for job in jobs if job.is_cold]
+        if not ids or self._payloads is None:
+            return {}
+        return await asyncio.get_running_loop().run_in_executor(None, self._payloads.job_payloads, ids, longest)
+
+    async def find_cold(self, jobs: Sequence[LiveJob], text: bytes) -> list[int]:
+        """The ids of those of these jobs that are cold and have a text in their payloads."""
+        ids = [job.id for job in jobs if job.is_cold]
+        if not ids or self._payloads is None:
+            return []
+        return await asyncio.get_running_loop().run_in_executor(None, self._payloads.find_payloads, ids, text)
 
     async def failed_jobs(self, records: Sequence[Record]) -> list[LiveJob | None]:
         """Jobs that failed, ready to be retried; None for one that is not kept whole."""

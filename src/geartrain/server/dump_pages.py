@@ -15,6 +15,7 @@ import asyncio
 import bisect
 import heapq
 import itertools
+import sys
 from array import array
 from collections.abc import Sequence
 from typing import Final
@@ -38,7 +39,11 @@ PAGE_BYTES: Final = 1024 * 1024  # a page ends with the line that exceeds this
 RECORDS_READ: Final = 1000  # at a time
 DUMPS_MOST: Final = 4  # at the same time
 FORGET_SECONDS: Final = 600.0  # after the last page, if the client does not ask for the others
+_COLD_READ: Final = 1000  # jobs at a time whose payloads are on disk
 _LOOKS: Final = 10  # for a job that is retried and fails again and again
+
+
+_ColdPayloads = dict[LiveJob, bytes | None]  # None: the store has none
 
 
 class _PageLines:
@@ -149,9 +154,10 @@ class DumpPages:
         loop_break = LoopBreak()
         place = bisect.bisect_right(ids, after)
         while place < len(ids) and not lines.full:
-            self._add_job(lines, ids[place])
-            place += 1
-            await loop_break.take()
+            cold = await self._read_cold(ids, place)
+            while place < len(ids) and not lines.full and self._add_job(lines, ids[place], cold):
+                place += 1
+                await loop_break.take()
         return lines.page(ids[place - 1] if place < len(ids) else 0)
 
     async def _records(self, below: int, only_whole: bool) -> DumpPage:
@@ -189,8 +195,9 @@ class DumpPages:
         """Add the line of a job that has not ended or failed again. It may change while its record is read."""
         for _ in range(_LOOKS):
             if self._is_live(id):
-                self._add_job(lines, id)
-                return
+                if self._add_job(lines, id, await self._read_cold([id], 0)):
+                    return
+                continue
             await self._tick_loop.durable()
             record = await self._archive.find(handle)
             if record is not None and record.state == DONE:
@@ -200,22 +207,46 @@ class DumpPages:
                 await self._add_record(lines, record, job)
                 return
 
-    def _add_job(self, lines: _PageLines, id: int) -> None:
-        job = self._engine.jobs.get(id) or self._engine.dead.get(id)
+    async def _read_cold(self, ids: "Sequence[int] | array[int]", place: int) -> _ColdPayloads:
+        """The payloads of the next jobs that are cold, as many as fit into a page, and one at least."""
+        jobs: list[LiveJob] = []
+        size = 0
+        while place < len(ids) and (not jobs or size < PAGE_BYTES) and len(jobs) < _COLD_READ:
+            job = self._live(ids[place])
+            place += 1
+            if job is not None:
+                size += job.payload_size
+                if job.is_cold:
+                    jobs.append(job)
+        payloads = await self._archive.cold_payloads(jobs, sys.maxsize)
+        return {job: payloads.get(job.id) for job in jobs}
+
+    def _live(self, id: int) -> LiveJob | None:
+        return self._engine.jobs.get(id) or self._engine.dead.get(id)
+
+    def _add_job(self, lines: _PageLines, id: int, cold: _ColdPayloads) -> bool:
+        """Add the line of a job that has not ended; return False if its payload has to be read first."""
+        job = self._live(id)
         if job is None or not job.background or job.function in self._engine.builtin_workers:
-            return
+            return True
         if job.state is JobState.RESERVING:  # it is not accepted yet
-            return
+            return True
+        if job.is_cold and job not in cold:
+            return False
+        payload = cold[job] if job.is_cold else job.payload
         try:
-            lines.add(dump.job_line(job))
+            if payload is None:
+                raise rows.BrokenRowError("the store has no payload of it")
+            lines.add(dump.job_line(job, payload))
         except rows.BrokenRowError as broken:
             lines.skip(id, broken)
+        return True
 
     async def _add_record(self, lines: _PageLines, record: Record, job: Job | None) -> None:
         result = await self._archive.result(record)
-        if self._is_live(record.id):  # it was retried since it was read
-            self._add_job(lines, record.id)
-            return
+        while self._is_live(record.id):  # it was retried since it was read
+            if self._add_job(lines, record.id, await self._read_cold([record.id], 0)):
+                return
         try:
             lines.add(dump.record_line(dump.with_result(record, result), job))
         except rows.BrokenRowError as broken:

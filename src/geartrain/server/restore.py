@@ -9,8 +9,9 @@ from typing import Final
 
 from geartrain.engine.engine import Engine
 from geartrain.engine.job import LiveJob
+from geartrain.engine.names import WORKFLOW
 from geartrain.runtime.tick import TickLoop
-from geartrain.store.contract import Store
+from geartrain.store.contract import Store, as_payload_store
 
 # The event loop runs after this many jobs, so that a signal is handled in the middle of a million of them.
 JOBS_PER_STEP: Final = 2000
@@ -23,7 +24,12 @@ async def restore_jobs(store: Store, engine: Engine, stopped: asyncio.Event) -> 
     """Restore all unfinished jobs and return their number; end early when the server is stopped."""
     started = reported = time.monotonic()
     count = 0
-    for count, job in enumerate(_by_run_time(store.jobs(LiveJob)), start=1):
+    payload_store = as_payload_store(store) if engine.payloads.reader is not None else None
+    if payload_store is None:
+        jobs = store.jobs(LiveJob)
+    else:
+        jobs = payload_store.jobs_within(LiveJob, engine.payloads.has_room, WORKFLOW)
+    for count, job in enumerate(_by_run_time(jobs), start=1):
         engine.restore(job)
         if count % JOBS_PER_STEP:
             continue

@@ -34,6 +34,7 @@ from geartrain.runtime.clock import Clock
 from geartrain.runtime.committer import Committer
 from geartrain.runtime.dead_jobs import DeadJobLimits
 from geartrain.runtime.memory_journal import MemoryJournal
+from geartrain.runtime.payload_reader import StorePayloads
 from geartrain.runtime.records import RecordChanges, StoreArchive
 from geartrain.runtime.tick import TickLoop
 from geartrain.server import options, restore
@@ -57,6 +58,7 @@ from geartrain.server.stored_locks import StoredLocks
 from geartrain.server.tls import ServerTls
 from geartrain.server.users import UserSources
 from geartrain.store import url
+from geartrain.store.contract import as_payload_store
 from geartrain.store.memory import MemoryStore
 from geartrain.store.shared import as_shared
 
@@ -90,6 +92,7 @@ class Server:
         self._notifier = Notifier()
         self._stopped = asyncio.Event()
         self._committer: Committer | None = None  # of a durable store
+        self._payloads: StorePayloads | None = None  # of a store that need not have all payloads in memory
         self._cluster: Cluster | None = None  # of a store that several servers share
         self._gossip: list[StatusGossip | QueueLengths] = []  # with other servers
         self.is_fenced = False  # others have taken this server for dead
@@ -128,6 +131,8 @@ class Server:
                 if not self._stopped.is_set():
                     await self._serve(ready)
             finally:
+                if self._payloads is not None:
+                    self._payloads.stop()
                 self._store.close(self._engine.next_id)
                 self._audit.record(audit.STOP)
                 self._audit.close()
@@ -195,6 +200,10 @@ class Server:
             lock_store=StoredLocks(shared) if shared is not None else None,
         )
         self._doors = info.doors = Doors(context, options.sockets(settings), self._tls)
+        payload_store = as_payload_store(self._store)
+        if payload_store is not None and settings.payload_memory:
+            self._payloads = StorePayloads(payload_store, self._tick_loop)
+            self._payloads.start(settings.payload_memory)
         if self._cluster is None:  # else jobs are taken over while it serves
             with memory.collector_paused():
                 await restore.restore_jobs(self._store, self._engine, self._stopped)
@@ -266,6 +275,8 @@ class Server:
             return "the server is stopping"
         if self._committer is not None and self._committer.failing:
             return "the store cannot be written; see the server's log"
+        if self._payloads is not None and self._payloads.failing:
+            return "the store cannot be read; see the server's log"
         if self._cluster is not None and self._engine.lapsed:
             return "the store does not answer, so background jobs wait"
         return ""

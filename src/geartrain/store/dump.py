@@ -90,7 +90,7 @@ def header(made_at: float, next_id: int) -> bytes:
     return _line(DumpHeader(VERSION, made_at, next_id))
 
 
-def job_line(job: Job) -> bytes:
+def job_line(job: Job, cold_payload: bytes | None = None) -> bytes:
     """Return the line of an unfinished job. Scheduled and queued jobs differ only in `run_at`."""
     _require_finite(
         run_at=job.run_at,
@@ -102,7 +102,7 @@ def job_line(job: Job) -> bytes:
     state: StateName = "dead" if job.state == JobState.DEAD else "waiting"
     entry = DumpJob(
         job.id, jsonbytes.encode(job.handle), jsonbytes.encode(job.function),
-        jsonbytes.encode(job.unique), jsonbytes.encode(job.payload),
+        jsonbytes.encode(job.unique), jsonbytes.encode(job.payload if cold_payload is None else cold_payload),
         PRIORITIES[job.priority], state, job.run_at, job.submitted_at, job.attempts, job.count, job.timeout,
         jsonbytes.encode(job.reducer), job.door, job.reason,
         _encode_attempts(job.failed_attempts or []), job.keeps_result, job.keep_for,

@@ -38,8 +38,10 @@ class BrokenRowError(Exception):
     """A row is not a valid job or record; the text says why."""
 
 
-def job(row: tuple[Any, ...], kind: type[J]) -> J:
+def job(row: tuple[Any, ...], kind: type[J], payload_size: int | None = None) -> J:
     """Create a job from a row. A job that was running when the server stopped is queued.
+
+    With a `payload_size`, the row has no payload, and the job is cold.
 
     >>> from geartrain.model import Job
     >>> from geartrain.store import contract
@@ -64,6 +66,8 @@ def job(row: tuple[Any, ...], kind: type[J]) -> J:
     if run_at == submitted_at:
         run_at = submitted_at  # share one float object, as nearly every job can
     restored = kind(id, handle, function, unique, payload, priority, True, run_at, submitted_at, sys.intern(door))
+    if payload_size is not None:
+        restored.leave_payload(payload_size)
     if not keeps_result:
         restored.keeps_result = False
     if keep_for:

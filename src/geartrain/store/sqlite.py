@@ -10,6 +10,7 @@ import contextlib
 import functools
 import logging
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -90,12 +91,20 @@ class SqliteStore:
 
     def jobs(self, kind: type[contract.J]) -> Iterator[contract.J]:
         """Every job by id; invalid rows are moved to the table `broken`."""
+        return self._jobs(kind, lambda: sqlite_jobs.read)
+
+    def jobs_within(self, kind: type[contract.J], has_room: Callable[[], bool], warm: bytes) -> Iterator[contract.J]:
+        """The same, without payloads when there is no room for them, but for those of the function `warm`."""
+        read_cold = functools.partial(sqlite_jobs.read_cold, warm=warm)
+        return self._jobs(kind, lambda: sqlite_jobs.read_few if has_room() else read_cold)
+
+    def _jobs(self, kind: type[contract.J], reader: Callable[[], sqlite_jobs.ReadRows]) -> Iterator[contract.J]:
         last = _BELOW_ALL_IDS
         while True:
-            chunk = self._read(functools.partial(sqlite_jobs.read, after=last))
+            chunk = self._read(functools.partial(_read_after, reader(), last))
             for row in chunk:
                 try:
-                    yield rows.job(row, kind)
+                    yield sqlite_jobs.job(row, kind)
                 except rows.BrokenRowError as broken:
                     _log.error("invalid row moved to table broken", extra=_fields(self.path, f"id {row[0]}: {broken}"))
                     sqlite_jobs.quarantine(self._connected(), row, str(broken))
@@ -122,14 +131,15 @@ class SqliteStore:
                     for id in batch.removed_records:
                         self.record_table.remove(connection, id, keep_log=id in revived)
                 if saved:
-                    connection.executemany(sqlite_jobs.SAVE, saved)
+                    sqlite_jobs.save(connection, saved)
+                failed = sqlite_jobs.with_payloads(connection, batch.failed)
                 if batch.removed_jobs:
                     connection.executemany(sqlite_jobs.REMOVE, [(id,) for id in batch.removed_jobs])
                 if finished:
                     connection.executemany(sqlite_jobs.REMOVE, [(id,) for id in finished])
                     self.record_table.add(connection, batch.finished)
-                if batch.failed:
-                    self.record_table.failed_jobs.add(connection, batch.failed)
+                if failed:
+                    self.record_table.failed_jobs.add(connection, failed)
                 if batch.logs:
                     self.record_table.logs.add(connection, batch.logs)
                 if batch.saved_values:
@@ -161,6 +171,16 @@ class SqliteStore:
         """The log of a job."""
         with self._reading() as connection:
             return sqlite_logs.read(connection, id)
+
+    def job_payloads(self, ids: Sequence[int], longest: int = sys.maxsize) -> dict[int, bytes]:
+        """The payloads of unfinished jobs."""
+        with self._reading() as connection:
+            return sqlite_jobs.payloads(connection, ids, longest)
+
+    def find_payloads(self, ids: Sequence[int], text: bytes) -> list[int]:
+        """The unfinished jobs in whose payloads a text is."""
+        with self._reading() as connection:
+            return sqlite_jobs.find(connection, ids, text)
 
     def payloads(self, ids: Sequence[int], longest: int) -> dict[int, FailedPayload]:
         """The payloads of failed jobs."""
@@ -365,6 +385,10 @@ class SqliteStore:
             self._connected().execute(_SET_META, (name, value))
         except apsw.Error as error:
             raise StoreError(f"cannot write {self.path}: {_reason(error)}") from None
+
+
+def _read_after(read: sqlite_jobs.ReadRows, last: int, connection: apsw.Connection) -> list[tuple[Any, ...]]:
+    return read(connection, last)
 
 
 def _connect(path: Path, flags: int) -> apsw.Connection:

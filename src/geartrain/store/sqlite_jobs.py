@@ -1,31 +1,119 @@
-"""Jobs in the SQLite file: reading them, and moving rows away that are not valid jobs."""
+"""Jobs in the SQLite file: saving and reading them, and moving rows away that are not valid jobs.
+
+The row of a cold job has None in place of the payload: when it is saved, the payload in the file stays as it is.
+"""
 
 import contextlib
+import json
+import sys
 import time
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import apsw
 
-from geartrain.store import schema
-from geartrain.store.contract import COLUMNS
+from geartrain.store import rows, schema
+from geartrain.store.contract import COLUMNS, J
 from geartrain.store.transaction import transaction
 
-SAVE: Final = schema.insert("jobs", COLUMNS, otherwise="OR REPLACE")
+_SAVE: Final = schema.insert("jobs", COLUMNS, otherwise="OR REPLACE")
 REMOVE: Final = "DELETE FROM jobs WHERE id = ?"
+ReadRows = Callable[[apsw.Connection, int], list[tuple[Any, ...]]]  # that follow this id
+
 _ROWS_PER_READ: Final = 2000
+_FEW_ROWS: Final = 100  # between two looks at whether there is room for more payloads
 _COLUMNS: Final = ", ".join(COLUMNS)
 _TEXTS: Final = frozenset(index for index, name in enumerate(COLUMNS) if name in schema.TEXTS)
+_ID: Final = COLUMNS.index("id")
+_PAYLOAD: Final = COLUMNS.index("payload")
+_CHANGED: Final = [index for index in range(len(COLUMNS)) if index not in (_ID, _PAYLOAD)]
+_CHANGE: Final = f"UPDATE jobs SET {', '.join(f'{COLUMNS[index]} = ?' for index in _CHANGED)} WHERE id = ?"
+# A row without its payload, whose size comes last. A handle that ends in a colon is that of no cold job.
+_IS_READ: Final = "function = ? OR typeof(payload) <> 'blob' OR substr(handle, -1) = x'3a'"
+_COLD_COLUMNS: Final = [f"CASE WHEN {_IS_READ} THEN payload END" if name == "payload" else name for name in COLUMNS]
+_COLD: Final = f"{', '.join(_COLD_COLUMNS)}, length(payload)"
+_OF_THESE: Final = "id IN (SELECT value FROM json_each(?))"
+_FIND: Final = f"SELECT id FROM jobs WHERE {_OF_THESE} AND instr(payload, ?)"
 
 
-def read(connection: apsw.Connection, after: int) -> list[tuple[Any, ...]]:
+def save(connection: apsw.Connection, saved: Sequence[tuple[Any, ...]]) -> None:
+    """Save rows, within a transaction, in their order."""
+    if any(row[_PAYLOAD] is None for row in saved):
+        newest: dict[int, tuple[Any, ...]] = {}
+        for row in saved:
+            before = newest.get(row[_ID])
+            if before is None or row[_PAYLOAD] is not None:
+                newest[row[_ID]] = row
+            else:
+                newest[row[_ID]] = _with_payload(row, before[_PAYLOAD])
+        saved = [row for row in newest.values() if row[_PAYLOAD] is not None]
+        changed = [row for row in newest.values() if row[_PAYLOAD] is None]
+        connection.executemany(_CHANGE, [(*(row[index] for index in _CHANGED), row[_ID]) for row in changed])
+    connection.executemany(_SAVE, saved)
+
+
+def with_payloads(connection: apsw.Connection, failed: Sequence[tuple[Any, ...]]) -> Sequence[tuple[Any, ...]]:
+    """The rows of failed jobs with the payloads of those that are cold; without jobs whose payloads are gone."""
+    cold = [row[_ID] for row in failed if row[_PAYLOAD] is None]
+    if not cold:
+        return failed
+    kept = payloads(connection, cold)
+    return [
+        row if row[_PAYLOAD] is not None else _with_payload(row, kept[row[_ID]])
+        for row in failed
+        if row[_PAYLOAD] is not None or row[_ID] in kept
+    ]
+
+
+def payloads(connection: apsw.Connection, ids: Sequence[int], longest: int = sys.maxsize) -> dict[int, bytes]:
+    """The payloads of jobs, by id, with at most `longest` bytes of each; without those that are gone."""
+    payload = "payload" if longest == sys.maxsize else f"substr(payload, 1, {longest})"
+    pairs: Any = connection.execute(f"SELECT id, {payload} FROM jobs WHERE {_OF_THESE}", (json.dumps(list(ids)),))
+    return {id: value or b"" for id, value in pairs.fetchall()}  # SQLite: a part of an empty value is NULL
+
+
+def find(connection: apsw.Connection, ids: Sequence[int], text: bytes) -> list[int]:
+    """The ids of those of these jobs in whose payloads a text is."""
+    return [row[0] for row in connection.execute(_FIND, (json.dumps(list(ids)), text))]
+
+
+def job(row: tuple[Any, ...], kind: type[J]) -> J:
+    """Create a job from a row of `read` or `read_cold`."""
+    if len(row) == len(COLUMNS):
+        return rows.job(row, kind)
+    columns, size = row[:-1], row[-1]
+    if columns[_PAYLOAD] is not None:
+        return rows.job(columns, kind)
+    return rows.job(_with_payload(columns, b""), kind, size)
+
+
+def _with_payload(row: tuple[Any, ...], payload: bytes | None) -> tuple[Any, ...]:
+    return (*row[:_PAYLOAD], payload, *row[_PAYLOAD + 1 :])
+
+
+def read_few(connection: apsw.Connection, after: int) -> list[tuple[Any, ...]]:
+    """Return fewer of the next rows than `read`."""
+    return read(connection, after, _FEW_ROWS)
+
+
+def read(connection: apsw.Connection, after: int, most: int = _ROWS_PER_READ) -> list[tuple[Any, ...]]:
     """Return the next rows. Text that is not UTF-8 stays bytes, so that `rows.job` rejects the row."""
     try:
-        statement = f"SELECT {_COLUMNS} FROM jobs WHERE id > ? ORDER BY id LIMIT {_ROWS_PER_READ}"
+        statement = f"SELECT {_COLUMNS} FROM jobs WHERE id > ? ORDER BY id LIMIT {most}"
         return connection.execute(statement, (after,)).fetchall()
     except UnicodeDecodeError:
         columns = ", ".join(schema.expressions(connection, "jobs", COLUMNS, raw_text=True))
-        statement = f"SELECT {columns} FROM jobs WHERE id > ? ORDER BY id LIMIT {_ROWS_PER_READ}"
+        statement = f"SELECT {columns} FROM jobs WHERE id > ? ORDER BY id LIMIT {most}"
         return [_with_text(row) for row in connection.execute(statement, (after,))]
+
+
+def read_cold(connection: apsw.Connection, after: int, warm: bytes) -> list[tuple[Any, ...]]:
+    """Return the next rows without their payloads, but for those of the function `warm`, and with their sizes."""
+    try:
+        statement = f"SELECT {_COLD} FROM jobs WHERE id > ? ORDER BY id LIMIT {_ROWS_PER_READ}"
+        return connection.execute(statement, (warm, after)).fetchall()
+    except UnicodeDecodeError:
+        return read(connection, after)
 
 
 def _with_text(row: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -37,7 +125,8 @@ def _with_text(row: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def quarantine(connection: apsw.Connection, row: tuple[Any, ...], problem: str) -> None:
     """Move an invalid row to the table `broken`; if that fails, it is found again at the next start."""
-    values = (time.time(), problem, *row)
     with contextlib.suppress(apsw.Error), transaction(connection):
-        connection.execute(f"INSERT INTO broken VALUES ({schema.marks(values)})", values)
+        connection.execute(
+            f"INSERT INTO broken SELECT ?, ?, {_COLUMNS} FROM jobs WHERE id = ?", (time.time(), problem, row[0])
+        )
         connection.execute(REMOVE, (row[0],))

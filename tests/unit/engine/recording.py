@@ -93,7 +93,7 @@ class Entry(NamedTuple):
 
     what: str
     handle: bytes
-    payload: bytes
+    payload: bytes | None  # None: the job is cold
     run_at: float
     attempts: int
     state: JobState
@@ -119,7 +119,9 @@ class RecordingJournal(Journal):
     def _write(self, what: str, job: LiveJob, result: bytes = b"", worker: Worker | None = None) -> None:
         assert job.background, f"{what} was called for a foreground job"
         self.entries.append(
-            Entry(what, job.handle, job.payload, job.run_at, job.attempts, job.state, job.reason, result, worker)
+            Entry(
+                what, job.handle, job.payload_in_memory, job.run_at, job.attempts, job.state, job.reason, result, worker
+            )
         )
 
     def accepted(self, job: LiveJob) -> None:

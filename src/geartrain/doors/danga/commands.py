@@ -127,13 +127,7 @@ def worker_sleep(connection: "DangaConnection", body: bytes) -> None:
 
 def job_assign_req(connection: "DangaConnection", body: bytes) -> None:
     """Assign a job, if there is one."""
-    worker = _without_job(connection, "job_assign_req")
-    job = connection.engine.claim(worker)
-    if job is None:
-        connection.write(wire.NO_JOB_PACKET)
-        return
-    worker.assigned = job
-    connection.write(wire.job_assign_res(job.function, job.payload))
+    _without_job(connection, "job_assign_req").ask()
 
 
 def job_status_announce(connection: "DangaConnection", body: bytes) -> None:
@@ -161,6 +155,8 @@ def job_complete_announce(connection: "DangaConnection", body: bytes) -> None:
 def _without_job(connection: "DangaConnection", packet: str) -> "DangaWorker":
     """The connection's worker, which must have completed its last job."""
     worker = connection.work()
+    if worker.is_asking:
+        raise WireError("OUT_OF_TURN", f"{packet} came from a worker that waits for the answer to job_assign_req")
     if worker.assigned is not None:
         handle = worker.assigned.handle.decode()
         raise WireError("OUT_OF_TURN", f"{packet} came from a worker that has job {handle}")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class DangaWorker(Worker):
     """A worker with one job at a time: its announcements carry no handle."""
 
-    __slots__ = ("announced", "assigned", "connection", "lease")
+    __slots__ = ("announced", "assigned", "connection", "is_asking", "lease")
 
     def __init__(self, connection: "DangaConnection") -> None:
         super().__init__("danga", peer=connection.peer)
@@ -22,12 +22,35 @@ class DangaWorker(Worker):
         # The job that it has not completed. The draft cannot tell it that a job was taken away, so this may be a job
         # that it no longer has; announcements about that are ignored.
         self.assigned: LiveJob | None = None
+        self.is_asking = False  # it has asked for a job, whose payload is being read
         self.announced = False  # it understands a noop while it has a job, and sends heartbeats
         self.lease: WorkerLease | None = None
 
     def wake(self) -> None:
-        """Send noop."""
-        self.connection.write(wire.NOOP_PACKET)
+        """Send noop, or the answer that it waits for."""
+        if self.is_asking:
+            self.is_asking = False
+            self.answer(self.connection.engine.claim(self))
+        else:
+            self.connection.write(wire.NOOP_PACKET)
+
+    def ask(self) -> None:
+        """Answer with a job, if there is one; later, if there is one whose payload has to be read."""
+        engine = self.connection.engine
+        job = engine.claim(self)
+        if job is None and self.crew is not None and self.crew.waits_for_payload:
+            self.is_asking = True
+            engine.sleep(self)
+        else:
+            self.answer(job)
+
+    def answer(self, job: LiveJob | None) -> None:
+        """Send the job, or that there is none."""
+        if job is None:
+            self.connection.write(wire.NO_JOB_PACKET)
+            return
+        self.assigned = job
+        self.connection.write(wire.job_assign_res(job.function, job.payload))
 
     def revoked(self, job: LiveJob) -> None:
         """The job timed out or was cancelled. A worker that has announced that it understands it gets noop."""

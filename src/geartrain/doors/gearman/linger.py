@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from geartrain.runtime.tick import TickLoop
     from geartrain.runtime.timers import DelayedCall
 
+# How long a grab lingers at most for a job whose payload is being read.
+_PAYLOAD_SECONDS: Final = 1.0
+_SHORTEST_INTERVAL: Final = 0.001  # between two passes, with grabs that linger for nothing else
 # A crew counts as busy for this many linger times after it got a job.
 _BUSY_FOR: Final = 50
 
@@ -30,6 +33,7 @@ class LingeringGrabs:
         self._tick_loop = tick_loop
         self._engine = tick_loop.engine
         self._linger = linger
+        self._interval = linger or _SHORTEST_INTERVAL
         self._busy_for = linger * _BUSY_FOR
         self._waiting: list[GearmanWorker] = []  # those that linger, and some that have got a job
         self._timer: DelayedCall | None = None
@@ -38,15 +42,20 @@ class LingeringGrabs:
         """Let the grab of a worker linger if its crew got a job a moment ago; whether it does."""
         crew = worker.crew
         now = self._engine.now
-        if crew is None or now - crew.last_claim_at >= self._busy_for:
+        if crew is None:
+            return False
+        if crew.waits_for_payload:  # "no job" would be wrong: there are some
+            worker.lingers_until = now + _PAYLOAD_SECONDS
+        elif now - crew.last_claim_at < self._busy_for:
+            worker.lingers_until = now + self._linger
+        else:
             return False
         worker.grab = kind
-        worker.lingers_until = now + self._linger
         if not worker.is_lingering:
             worker.is_lingering = True
             self._waiting.append(worker)
         if self._timer is None:
-            self._timer = self._tick_loop.timers.call_later(self._linger, self._expire)
+            self._timer = self._tick_loop.timers.call_later(self._interval, self._expire)
         self._engine.sleep(worker)
         return True
 
@@ -71,4 +80,4 @@ class LingeringGrabs:
                 worker.end_linger()
         self._timer = None
         if self._waiting:
-            self._timer = self._tick_loop.timers.call_later(self._linger, self._expire)
+            self._timer = self._tick_loop.timers.call_later(self._interval, self._expire)

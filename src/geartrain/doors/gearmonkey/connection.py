@@ -6,6 +6,7 @@ back until it is answered, since replies come in the order of the commands.
 
 import asyncio
 import functools
+import sys
 import time
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Final
@@ -177,7 +178,7 @@ class GearmonkeyConnection(Connection):
             key = keys.parse(raw)
         except WireError:
             return None
-        return key if self.jobs.is_unknown(key) else None
+        return key if self.jobs.is_unknown(key) or self.jobs.cold(key) is not None else None
 
     def _look_up(self, unknown: dict[bytes, keys.Key], row: "Command", arguments: list[bytes]) -> None:
         self.blocked = True
@@ -187,17 +188,18 @@ class GearmonkeyConnection(Connection):
     async def _read_records(self, jobs: list[tuple[bytes, keys.Key]], row: "Command", arguments: list[bytes]) -> None:
         try:
             try:
-                await self._add_records([handle for handle, _ in jobs])
+                await self._add_records([handle for handle, key in jobs if self.jobs.cold(key) is None])
                 elsewhere = await self.gearmonkey.hashes.read(self, jobs, row, arguments)
+                cold_inputs = await self._read_inputs([key for _, key in jobs])
             finally:
                 self.blocked = False  # the command may block again
             if not self.input_ended:
                 self.begin_tick()
-                self.jobs.elsewhere = elsewhere
+                self.jobs.elsewhere, self.jobs.cold_inputs = elsewhere, cold_inputs
                 try:
                     self._run(row, arguments)
                 finally:
-                    self.jobs.elsewhere = {}
+                    self.jobs.elsewhere, self.jobs.cold_inputs = {}, {}
             self.jobs.finished.trim()
         except StoreError as error:
             self.reply(resp.ErrorReply("ERR", f"the records cannot be read: {error}"))
@@ -224,6 +226,15 @@ class GearmonkeyConnection(Connection):
             self.handle_bug()
         self.blocked = False
         self.unblock()
+
+    async def _read_inputs(self, job_keys: list[keys.Key]) -> dict[int, bytes]:
+        """The inputs of those of these jobs that are cold, by id."""
+        jobs = [job for key in job_keys if (job := self.jobs.cold(key)) is not None]
+        if not jobs:
+            return {}
+        if sum(job.payload_size for job in jobs) > self.door.limits.write_limit:
+            raise keys.refusal("the inputs of these jobs exceed write_limit; read fewer of them at once")
+        return await self.gearmonkey.archive.cold_payloads(jobs, sys.maxsize)
 
     async def _add_records(self, handles: list[bytes]) -> None:
         size = 0

@@ -54,7 +54,9 @@ class FinishedJobs:
     def add(self, job: LiveJob, result: bytes, now: float, written: WrittenHash | None = None) -> None:
         """Add a job that ends now; `written` is what was written to its hash and is not known otherwise."""
         done = job.state is JobState.DONE
-        fields = {STATUS: _SUCCESS if done else _ERROR, INPUT: job.payload}
+        fields = {STATUS: _SUCCESS if done else _ERROR}
+        if not job.is_cold:
+            fields[INPUT] = job.payload
         lacks_output = False
         if written is not None:
             report = written.report

@@ -12,7 +12,7 @@ from geartrain.doors.gearmonkey.prepared_jobs import PreparedJobs
 from geartrain.doors.gearmonkey.written_fields import DIVIDEND, DIVISOR, INPUT, OUTPUT, STATUS, Fields, WrittenFields
 from geartrain.engine.engine import Engine
 from geartrain.engine.job import LiveJob
-from geartrain.engine.lifecycle import RUNNING
+from geartrain.engine.lifecycle import DEAD, RUNNING
 from geartrain.errors import WireError
 from geartrain.runtime.value_feed import ValueFeed
 
@@ -27,6 +27,7 @@ class JobHashes:
         self.written = WrittenFields(engine, saved_values, values)
         self._is_shared = values is not None and values.is_shared
         self.elsewhere: dict[int, DistantHash] = {}  # by id: of jobs of other servers, for the current command
+        self.cold_inputs: dict[int, bytes] = {}  # by id: of cold jobs, for the current command
         self._first_own = engine.next_id
         # Restored jobs whose handles have another prefix, because the setting was changed; found on first use.
         self._others: dict[int, bytes] | None = None
@@ -68,16 +69,29 @@ class JobHashes:
             and not self.has_ended(key)
         )
 
+    def cold(self, key: keys.Key) -> LiveJob | None:
+        """The job of a key if it is cold: a command needs its input read first."""
+        if not self._engine.payloads.cold_jobs or key.kind != keys.JOB:
+            return None
+        job = self.live(key) or self.dead(key)
+        return job if job is not None and job.is_cold else None
+
+    def fingerprint(self, key: keys.Key) -> object:
+        """What changes whenever the hash does. A job with another input is another object."""
+        job = self.live(key) or self.dead(key)
+        if job is None:
+            return dict(self.fields(key))
+        fields = self._of_dead(job, b"") if job.state is DEAD else self._of_live(job, b"")
+        return job, dict(fields)
+
     def fields(self, key: keys.Key) -> Fields:
         """The hash; empty if there is none."""
         job = self.live(key)
         if job is not None:
-            return self._of_live(job)
+            return self._of_live(job, self._input(job))
         job = self.dead(key)
         if job is not None:
-            written = self.written.get(job.id)
-            own = written.own if written is not None else {}
-            return {STATUS: b"error", INPUT: job.payload, **own, OUTPUT: job.reason.encode()}
+            return self._of_dead(job, self._input(job))
         prepared = self.prepared.get(key)
         if prepared is not None:
             return prepared.fields
@@ -94,6 +108,12 @@ class JobHashes:
             text = f"the output of job {key.id} was cut: {kept} of {finished.full_size} bytes are kept (result_max)"
             raise WireError("RESULTCUT", text, fatal=False)
 
+    def _input(self, job: LiveJob) -> bytes:
+        payload = self.cold_inputs.get(job.id) if job.is_cold else job.payload
+        if payload is None:
+            raise keys.refusal(f"the input of job {job.id} is on disk; try again")
+        return payload
+
     def _of_function(self, job: LiveJob | None, key: keys.Key) -> LiveJob | None:
         return job if job is not None and job.function == key.function else None
 
@@ -106,8 +126,13 @@ class JobHashes:
             if not job.handle.startswith(prefix)
         }
 
-    def _of_live(self, job: LiveJob) -> Fields:
-        fields = {STATUS: b"busy" if job.state is RUNNING else b"idle", INPUT: job.payload}
+    def _of_dead(self, job: LiveJob, input: bytes) -> Fields:
+        written = self.written.get(job.id)
+        own = written.own if written is not None else {}
+        return {STATUS: b"error", INPUT: input, **own, OUTPUT: job.reason.encode()}
+
+    def _of_live(self, job: LiveJob, input: bytes) -> Fields:
+        fields = {STATUS: b"busy" if job.state is RUNNING else b"idle", INPUT: input}
         written = self.written.get(job.id)
         if written is not None:
             fields.update(written.own)

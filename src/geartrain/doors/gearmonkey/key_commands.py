@@ -105,7 +105,7 @@ def fingerprint(connection: "GearmonkeyConnection", raw: bytes) -> object:
     if key.kind == keys.COUNT:
         return connection.gearmonkey.counts.value(key.function)
     if key.kind == keys.JOB:
-        return dict(connection.jobs.fields(key))
+        return connection.jobs.fingerprint(key)
     if key.kind == keys.LOCK:
         return connection.jobs.has_ended(key)
     home = connection.engine.functions.get(key.function)

@@ -219,9 +219,15 @@ def _server_metrics(engine: Engine, system: views.System) -> Iterable[MetricFami
     yield _one("geartrain_functions", "gauge", "Known functions.", len(engine.functions))
     yield _one(
         "geartrain_queued_bytes", "gauge",
-        "Payloads of all jobs that have not ended, dead ones included, and 512 bytes for each job.",
+        "Payloads in memory of all jobs that have not ended, dead ones included, and 512 bytes for each job.",
         engine.queued_bytes,
     )  # fmt: skip
+    payloads = MetricFamily("geartrain_payload_bytes", "gauge", "Payloads of jobs that have not ended, by place.")
+    payloads.add_many(
+        [('place="memory"', engine.payloads.warm_bytes), ('place="disk"', int(engine.payloads.cold_bytes))]
+    )
+    yield payloads
+    yield _one("geartrain_cold_jobs", "gauge", "Jobs whose payloads are on disk only.", int(engine.payloads.cold_jobs))
     yield _one("geartrain_queued_bytes_limit", "gauge", "The setting max_queued_bytes.", engine.policy.max_queued_bytes)
     yield _one("geartrain_workers", "gauge", "Connected workers of all protocols.", len(engine.workers))
     doors = MetricFamily("geartrain_connections", "gauge", "Open connections, by protocol.")

@@ -46,10 +46,18 @@ class LimitSettings:
         int,
         Description(
             types.SIZE,
-            "Refuse jobs when the payloads of all jobs, and 512 bytes for each job, reach this size.",
+            "Refuse jobs when the payloads in memory of all jobs, and 512 bytes for each job, reach this size.",
             "half of the memory of the machine, or of its control group",
         ),
     ] = 0
+    payload_memory: Annotated[
+        int,
+        Description(
+            types.SIZE_OR_ZERO,
+            "With a store in a file, keep about this much of the payloads of background jobs in memory, and read the "
+            "others from the file before it is their turn; 0 means all are in memory.",
+        ),
+    ] = 256 * 1024**2
     max_inflight_bytes: Annotated[
         int,
         Description(

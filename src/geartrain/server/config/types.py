@@ -56,6 +56,10 @@ def _plain(type: Any) -> Callable[[Any], Any]:
     return parse
 
 
+def _size_or_zero(value: object) -> int:
+    return 0 if value in (0, "0") else _size(value)
+
+
 def _size(value: Any) -> int:
     size = units.parse_size(_as_text(value))
     if size < 1:
@@ -178,6 +182,9 @@ FLAG = ValueType("", "true or false", _plain(bool), _show_flag, flag=True)
 COUNT = ValueType("N", "a whole number, 0 or more", _plain(Annotated[int, msgspec.Meta(ge=0)]))
 COUNT_FROM_ONE = ValueType("N", "a whole number, 1 or more", _plain(Annotated[int, msgspec.Meta(ge=1)]))
 SIZE = ValueType("SIZE", "a size such as 64MiB, 500kB or a number of bytes", _size, units.show_size)
+SIZE_OR_ZERO = ValueType(
+    "SIZE", "0, or a size such as 64MiB, 500kB or a number of bytes", _size_or_zero, units.show_size
+)
 DURATION = ValueType("TIME", "a time such as 1ms, 60s, 2h or a number of seconds", _duration, units.show_duration)
 DURATION_ABOVE_ZERO = ValueType(
     "TIME",
