@@ -2,11 +2,13 @@
 
 import random
 import threading
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from tests.crash.conftest import Start
 from tests.crash.load import FUNCTION, Account, Job, load
 from tests.support.gearman_peer import Kind, Peer
+from tests.support.serving import ServerProcess
 
 EARLIEST, LATEST = 0.001, 0.3  # seconds after the first acknowledgement of a life
 DRAIN_EVERY = 10  # lives
@@ -14,6 +16,19 @@ PATIENT = ("--max-attempts", "0")  # one job of a million loses ten workers in a
 
 
 def test_no_acknowledged_job_is_ever_lost(start: Start, path: Path, rounds: int, seed: int) -> None:
+    check_many_lives(start, path, rounds, seed)
+
+
+def test_no_job_is_lost_whose_payload_is_on_disk_only(start: Start, path: Path, rounds: int, seed: int) -> None:
+    """Hardly any payload has room in memory, before and after each start."""
+
+    def serve(*flags: str) -> AbstractContextManager[ServerProcess]:
+        return start("--payload-memory", "4kB", *flags)
+
+    check_many_lives(serve, path, rounds, seed)
+
+
+def check_many_lives(start: Start, path: Path, rounds: int, seed: int) -> None:
     chance = random.Random(seed)
     account = Account()
     for life in range(rounds):

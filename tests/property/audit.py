@@ -113,6 +113,7 @@ def _functions(engine: Engine, jobs: list[LiveJob], workers: list[Worker]) -> No
         offering = [worker for worker in workers if name in worker.abilities]
         assert function.workers == sum(_counted(worker) for worker in offering)
         assert function.distant_workers == sum(_counted(worker) for worker in offering if worker.is_distant)
+        assert function.cold == sum(job.is_cold for job in queued)
         for priority, queue in enumerate(function.queues):
             line = list(queue)
             assert queue.size == len(line)
@@ -160,7 +161,7 @@ def _crews(engine: Engine, workers: list[Worker]) -> None:
                 parked = [entry for entry in queue.parked if entry.crew is crew]
                 assert [entry.is_parked for entry in (*ready, *parked)] == [bool(parked)]
                 if queue.size and not queue.is_held and not function.resting:
-                    assert ready or (_is_waiting(queue) and queue.is_reading)
+                    assert ready or any(_is_waiting(higher) and higher.is_reading for higher in function.queues)
             idle_crews = function.distant_crews if crew.is_distant else function.idle_crews
             idle = [entry for entry in idle_crews if entry.crew is crew]
             busy = [entry for entry in crew.parked if entry.function is function]
@@ -189,8 +190,7 @@ def _sleepers(engine: Engine, workers: list[Worker]) -> None:
         if worker.is_distant:
             continue
         for function in worker.crew.functions:
-            has_jobs = any(queue.size and not queue.is_held and not _is_waiting(queue) for queue in function.queues)
-            if has_jobs and not function.resting:
+            if _has_assignable(function) and not function.resting:
                 assert function in looked_after, "somebody was woken, and the next one will be"
                 assert engine.deadline() <= engine.now + engine.policy.wake_grace
 
@@ -198,7 +198,17 @@ def _sleepers(engine: Engine, workers: list[Worker]) -> None:
 def _is_waiting(queue: JobQueue) -> bool:
     """Whether the payload of the next job is on disk; without having it read."""
     first = queue.first()
-    return first is not None and first.is_cold
+    return first is not None and first.is_cold and not queue.is_held
+
+
+def _has_assignable(function: Function) -> bool:
+    """Whether a job may be assigned before one whose payload is on disk."""
+    for queue in function.queues:
+        if _is_waiting(queue):
+            return False
+        if queue.size and not queue.is_held:
+            return True
+    return False
 
 
 def _watchers(jobs: list[LiveJob]) -> None:

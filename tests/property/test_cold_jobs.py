@@ -198,6 +198,9 @@ class ColdJobsMachine(RuleBasedStateMachine):
             job = self.engine.claim(self.worker)
             if job is not None:
                 assert job is heads[job.function, job.priority], "the order does not depend on where payloads are"
+                for priority in range(job.priority):
+                    queue = self.engine.functions[job.function].queues[priority]
+                    assert queue.is_held or not queue.size, "nor do priorities"
                 assert job.payload == self.payloads[job.id]
                 assert job.handle == b"H:localhost:%d" % job.id
 

@@ -203,9 +203,12 @@ class Crew:
                 assert entry is not None
                 queue = entry.queue
                 if queue.size and not queue.is_held and not entry.function.resting:
-                    if not queue.cold or not queue.is_waiting():
+                    if not entry.function.cold:
                         return entry
-                    self.cold_queue = queue
+                    waiting = entry.function.waiting_queue(entry.priority)
+                    if waiting is None:
+                        return entry
+                    self.cold_queue = waiting
                 entry.park()
         return None
 

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from mypy_extensions import i64
+
 from geartrain.engine.counters import JobTimes, OutcomeCounts
 from geartrain.engine.job import LiveJob
 from geartrain.engine.queue import JobQueue, LinkedList
@@ -21,6 +23,7 @@ class Function:
     __slots__ = (
         "blocked",
         "broadcast",
+        "cold",
         "distant_crews",
         "distant_workers",
         "elsewhere",
@@ -52,6 +55,7 @@ class Function:
     def __init__(self, name: bytes) -> None:
         self.name = name
         self.queues = [JobQueue(0), JobQueue(1), JobQueue(2)]  # by priority
+        self.cold: i64 = 0  # how many of the queued jobs are cold
         self.partitions: Partitions | None = None  # None: it has had no job with a partition, nor a limit for them
         self.flow: FunctionFlow | None = None  # how many jobs may run, and how often; None: no limits
         self.has_limits = False  # whether any of `limits` is set
@@ -84,10 +88,23 @@ class Function:
         self.resting = self.paused or self.lapsed or self.full
         return not self.resting
 
+    def waiting_queue(self, priority: int) -> JobQueue | None:
+        """The queue of this or a higher priority whose next job is cold: no job of this priority goes first."""
+        for queue in self.queues[: priority + 1]:
+            if queue.cold and not queue.is_held and queue.is_waiting():
+                return queue
+        return None
+
     @property
     def assignable(self) -> int:
         """How many of the queued jobs may be assigned, at most: neither limits of partitions nor payloads hold them."""
-        return sum(queue.size for queue in self.queues if not queue.is_held and not (queue.cold and queue.is_waiting()))
+        count = 0
+        for priority, queue in enumerate(self.queues):
+            if self.cold and self.waiting_queue(priority) is not None:
+                break
+            if not queue.is_held:
+                count += queue.size
+        return count
 
     @property
     def queued(self) -> int:

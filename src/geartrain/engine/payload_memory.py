@@ -6,8 +6,9 @@ their queues. Jobs near the head of a queue stay warm as long as the budget is n
 
 When the head of a queue comes near a cold job, the payloads of the next ones are read, in the order in which they will
 be assigned. A queue whose next job is cold is left out by claims, as one that has no jobs, until its payload is there;
-others go on. Whoever finds such a job has it read (`JobQueue.is_waiting`), and when payloads arrive, the queue is
-announced to the crews again, whatever was read. So nothing needs to know at any other time which job is the next.
+so are those of the same function with lower priorities, and others go on. Whoever finds such a job has it read
+(`JobQueue.is_waiting`), and when payloads arrive, the function's queues are announced to the crews again, whatever was
+read. So nothing needs to know at any other time which job is the next.
 
 A quarter of the budget is left for what is read ahead, and for the heads of other queues. Where that does not suffice,
 payloads are read one by one.
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
 
+from geartrain.engine.function import Function
 from geartrain.engine.interfaces import PayloadReader
 from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import BLOCKED, DEAD, QUEUED, SCHEDULED
@@ -103,7 +105,8 @@ class PayloadMemory:
         if job.is_cold:
             self.add(job)
             if job.state is QUEUED:
-                self.enqueue(self._engine.functions[job.function].queues[job.priority])
+                function = self._engine.functions[job.function]
+                self.enqueue(function, function.queues[job.priority])
 
     def add(self, job: LiveJob) -> None:
         """A cold job is one of the engine's now; its payload was counted as if it were in memory."""
@@ -118,10 +121,17 @@ class PayloadMemory:
         self.cold_bytes -= job.payload_size
         self._engine.free_bytes -= job.payload_size
 
-    def enqueue(self, queue: JobQueue) -> None:
-        """A queue has one more cold job."""
+    def enqueue(self, function: Function, queue: JobQueue) -> None:
+        """A queue of a function has one more cold job."""
+        function.cold += 1
         queue.cold += 1
         queue.payloads = self
+
+    def leave(self, job: LiveJob) -> None:
+        """Undo `enqueue`: a job is warm now, or no longer queued."""
+        function = self._engine.functions[job.function]
+        function.cold -= 1
+        function.queues[job.priority].cold -= 1
 
     # Reading ahead
 
@@ -184,7 +194,7 @@ class PayloadMemory:
             self.remove(job)
             job.warm(payload)
             if job.state is QUEUED:
-                engine.functions[job.function].queues[job.priority].cold -= 1
+                self.leave(job)
         for job in gone:
             if engine.jobs.get(job.id) is job:
                 engine.give_up_payload(job, GONE)

@@ -230,12 +230,14 @@ class EngineState(FlowControl):
         queue = function.queues[job.priority]
         queue.put(job)
         if job.is_cold:
-            self.payloads.enqueue(queue)
+            self.payloads.enqueue(function, queue)
         if (queue.size == 1 or queue.partitions is not None) and not function.resting and not queue.is_held:
             crews.announce(queue)
         if taken_from is not None:
             taken_from.revoked(job)
-        if function.resting or queue.is_held or (queue.cold and queue.is_waiting()):
+        if function.resting or queue.is_held:
+            return
+        if function.cold and function.waiting_queue(job.priority) is not None:
             return
         if not (function.idle_crews.is_empty and function.distant_crews.is_empty):
             self._wake(function, self.policy.wake_count)
@@ -306,7 +308,7 @@ class EngineState(FlowControl):
         if job.is_cold:
             self.payloads.remove(job)
             if before is QUEUED:
-                function.queues[job.priority].cold -= 1
+                self.payloads.leave(job)
         if job.rare is not None and job.expires_at:
             self.expiring.count_stale()
         if state is not DEAD:
