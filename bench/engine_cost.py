@@ -21,6 +21,7 @@ from typing import NamedTuple
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 
 from geartrain.engine.engine import Engine
+from geartrain.engine.interfaces import PayloadReader
 from geartrain.engine.job import LiveJob
 from geartrain.engine.limits import FlowLimits
 from geartrain.engine.policy import FunctionPolicy
@@ -44,7 +45,9 @@ MANY = 1_000_000
 UNREACHED = FlowLimits(MANY, MANY, Rate(1 / MANY, MANY), Rate(1 / MANY, MANY))  # all limits, which no round reaches
 ONE_EACH = FlowLimits(max_running_per_partition=1)  # every claim holds a partition, and every end releases it
 
-BYTES_MORE = {"unique keys": BYTES_PER_KEY, "partitions": BYTES_PER_PARTITION}  # by the kind of the jobs
+BYTES_ON_DISK = -200  # more, for a job whose payload is on disk
+# By the kind of the jobs.
+BYTES_MORE = {"unique keys": BYTES_PER_KEY, "partitions": BYTES_PER_PARTITION, "payloads on disk": BYTES_ON_DISK}
 
 Costs = dict[str, float]  # microseconds by verb
 
@@ -354,16 +357,24 @@ def bytes_per_job(count: int, kind: str) -> float:
 
 
 def grow(count: int, kind: str) -> float:
-    """Queue so many background jobs with a 64-byte payload each."""
+    """Queue so many background jobs with a 64-byte payload each.
+
+    With payloads on disk, some are in memory: as large a part as that of `payload_memory` in ten million jobs.
+    """
     has_key, has_partition = kind == "unique keys", kind == "partitions"
     engine = Engine()
+    if kind == "payloads on disk":
+        engine.payloads.reader = PayloadReader()
+        engine.payloads.budget = 256 * 1024**2 * count // 10_000_000
     engine.now = 1000.0
     garbage.tune_collector()
     before = _resident()
     for number in range(count):
         key = b"key %d" % number if has_key else b""
         partition = b"tenant %d" % number if has_partition else b""
-        engine.submit(COMMON, key, b"%064d" % number, 1, True, partition=partition)
+        job = engine.submit(COMMON, key, b"%064d" % number, 1, True, partition=partition)
+        if engine.payloads.reader is not None:
+            engine.payloads.committed([job])
     return (_resident() - before) / count
 
 
@@ -397,7 +408,13 @@ def measure(rounds: int, only: str = "") -> tuple[list[Cost], dict[str, float]]:
         costs += compare(name, small(), large(), rounds, action, most)
         gc.collect()
     memory = {}
-    for count, kind in ((300_000, ""), (1_000_000, ""), (300_000, "unique keys"), (300_000, "partitions")):
+    for count, kind in (
+        (300_000, ""),
+        (1_000_000, ""),
+        (300_000, "unique keys"),
+        (300_000, "partitions"),
+        (1_000_000, "payloads on disk"),
+    ):
         name = f"{count:,} jobs" + (f" with {kind}" if kind else "")
         if only not in name:
             continue

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from geartrain import jsonbytes
 from geartrain.model import Job
 from geartrain.store.dump import DumpReader
 from tests.support import danga_peer, serving
@@ -133,6 +134,15 @@ def test_the_oldest_protocol_gets_them_too(backlog: Backlog) -> None:
             assert job is not None, f"job {number} was not handed out"
             assert job.args == payload(number)
             worker.finish()
+
+
+def test_workers_by_http_get_them_without_waiting_for_new_ones(backlog: Backlog) -> None:
+    worker = backlog.http.worker("large")
+    for number in range(40):
+        job = worker.claim()
+        assert job is not None, f"job {number} was not handed out"
+        assert jsonbytes.decode(job["payload"]) == payload(number)
+        worker.complete(job["handle"])
 
 
 def test_gearmonkey_reads_the_input_of_a_job_that_is_on_disk(backlog: Backlog) -> None:

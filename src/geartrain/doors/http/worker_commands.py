@@ -19,6 +19,7 @@ from geartrain.jsonbytes import JsonBytes
 
 LONGEST_WAIT: Final = 300.0
 LONGEST_LEASE: Final = 86400.0
+_PAYLOAD_SECONDS: Final = 1.0  # that a claim waits at least while the payload of a job for it is being read
 
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 
@@ -151,8 +152,11 @@ def claim(request: ApiRequest) -> Answer:
 async def _claim_later(request: ApiRequest, worker: HttpWorker, claimed: Claim) -> Response:
     context = request.context
     has_job = False
+    seconds = request.query.wait
+    if worker.crew is not None and worker.crew.waits_for_payload:  # "no job" would be wrong: there are some
+        seconds = max(seconds, _PAYLOAD_SECONDS)
     try:
-        has_job = await context.wait(claimed, request.http, request.query.wait) and not claimed.cancelled()
+        has_job = await context.wait(claimed, request.http, seconds) and not claimed.cancelled()
     finally:
         if not has_job:
             context.tick_loop.begin_tick()
