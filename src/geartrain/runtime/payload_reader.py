@@ -13,7 +13,7 @@ from geartrain.engine.queue import JobQueue
 from geartrain.runtime.tick import TickLoop
 from geartrain.runtime.timers import DelayedCall
 from geartrain.runtime.work_thread import WorkThread
-from geartrain.store import contract
+from geartrain.store.payload_store import PayloadStore
 
 _RETRY_SECONDS: Final = 1.0
 
@@ -23,7 +23,7 @@ _log = logging.getLogger("geartrain.store")
 class StorePayloads(PayloadReader):
     """Reads for the engine. `start` it before the first job can become cold."""
 
-    def __init__(self, store: contract.PayloadStore, tick_loop: TickLoop, thread: WorkThread | None = None) -> None:
+    def __init__(self, store: PayloadStore, tick_loop: TickLoop, thread: WorkThread | None = None) -> None:
         self._store = store
         self._tick_loop = tick_loop
         self._read_thread = thread if thread is not None else WorkThread("payloads")

@@ -13,7 +13,8 @@ from geartrain.engine.policy import FunctionPolicy
 from geartrain.engine.worker import Worker
 from geartrain.job_query import JobQuery
 from geartrain.model import Attempt, FailedPayload, JobState, Record, pack_attempts, pack_progress
-from geartrain.store.contract import Query, Store, as_payload_store
+from geartrain.store.contract import Query, Store
+from geartrain.store.payload_store import as_payload_store
 
 _READ_JOBS: Final = 5000  # that are read at a time
 _READ_BYTES: Final = 16 * 1024 * 1024  # payloads that are read at a time

@@ -11,7 +11,8 @@ from geartrain.engine.engine import Engine
 from geartrain.engine.job import LiveJob
 from geartrain.engine.names import WORKFLOW
 from geartrain.runtime.tick import TickLoop
-from geartrain.store.contract import Store, as_payload_store
+from geartrain.store.contract import Store
+from geartrain.store.payload_store import as_payload_store
 
 # The event loop runs after this many jobs, so that a signal is handled in the middle of a million of them.
 JOBS_PER_STEP: Final = 2000

@@ -58,8 +58,8 @@ from geartrain.server.stored_locks import StoredLocks
 from geartrain.server.tls import ServerTls
 from geartrain.server.users import UserSources
 from geartrain.store import url
-from geartrain.store.contract import as_payload_store
 from geartrain.store.memory import MemoryStore
+from geartrain.store.payload_store import as_payload_store
 from geartrain.store.shared import as_shared
 
 # How long a stop waits for peers to read the last bytes that were sent to them.

@@ -12,9 +12,8 @@ disjoint ranges of ids, and `jobs` returns only those of the ranges that this se
 and `prune`, and any thread `records`. The event loop never calls them, so they may block.
 """
 
-import sys
-from collections.abc import Callable, Iterator, Sequence, Set
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar, runtime_checkable
+from collections.abc import Iterator, Sequence, Set
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
 from geartrain.model import FailedPayload, Job, JobState, pack_attempts
 from geartrain.model import Record as Record
@@ -248,30 +247,6 @@ class Store(Protocol):
 
     def close(self, next_id: int) -> None:
         """Release the store; ids from `next_id` on were not used."""
-
-
-@runtime_checkable
-class PayloadStore(Protocol):
-    """A store that can be asked for the payloads of jobs that have not ended. So the server need not keep them.
-
-    In what it commits, the row of a cold job has None in place of the payload, which stays as it is. It is no property
-    of every store, because one that may lose commits, as a database that fails over does, gets them from the server
-    again: that has to have the payloads.
-    """
-
-    def jobs_within(self, kind: type[J], has_room: Callable[[], bool], warm: bytes) -> Iterator[J]:
-        """As `Store.jobs`; when there is no room, jobs are cold, but for those of the function `warm`."""
-
-    def job_payloads(self, ids: Sequence[int], longest: int = sys.maxsize) -> dict[int, bytes]:
-        """The payloads of unfinished jobs, by id, with at most `longest` bytes of each; without those that are gone."""
-
-    def find_payloads(self, ids: Sequence[int], text: bytes) -> list[int]:
-        """The ids of those of these unfinished jobs in whose payloads a text is."""
-
-
-def as_payload_store(store: Store) -> PayloadStore | None:
-    """The store, if it can be asked for the payloads of jobs."""
-    return store if isinstance(store, PayloadStore) else None
 
 
 # How much of the log of one job a store keeps: the end of it.

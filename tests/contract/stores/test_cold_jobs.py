@@ -9,7 +9,8 @@ import pytest
 
 from geartrain.model import Job, JobState
 from geartrain.store import contract
-from geartrain.store.contract import Batch, PayloadStore, Store
+from geartrain.store.contract import Batch, Store
+from geartrain.store.payload_store import PayloadStore, as_payload_store
 from tests.contract.stores.conftest import Reopen
 from tests.contract.stores.factories import batch, facts, ids, job, record, rows
 
@@ -18,7 +19,7 @@ WORKFLOW = b"geartrain.workflow"
 
 @pytest.fixture
 def payload_store(store: Store) -> PayloadStore:
-    found = contract.as_payload_store(store)
+    found = as_payload_store(store)
     if found is None:
         pytest.skip("this store cannot be asked for payloads")
     return found
