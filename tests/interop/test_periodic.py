@@ -267,12 +267,13 @@ class TestWorker:
         for each in names:
             client.ask("submit", f"{version}-lock", each)
         for before in range(3):
-            worker.wait_until(lambda lines, n=before: len(_inside(lines, names)) > n, "another one has the lock")
-            worker.let_pass(_inside(worker.lines, names)[-1])
+            worker.wait_until(lambda lines, n=before: len(_names(lines, "inside", names)) > n, "another one has the lock")
+            worker.let_pass(_names(worker.lines, "inside", names)[-1])
         client.wait_until_done(f"{version}-lock")
+        worker.wait_until(lambda lines: len(_names(lines, "outside", names)) == len(names), "the last one has left it")
         story = [event for event in worker.events if {event.get("inside"), event.get("outside")} & set(names)]
         assert [next(iter(event)) for event in story] == ["inside", "outside"] * 3
-        assert sorted(_inside(worker.lines, names)) == names
+        assert sorted(_names(worker.lines, "inside", names)) == names
 
     def test_a_worker_that_is_killed(
         self, client: Client, version: str, name: str, home: Callable[[], Path], entrypoint: str
@@ -304,9 +305,10 @@ class TestWorker:
             assert client.ask("run", f"{version}-unix-echo", name, workload="hello") == "R:hello"
 
 
-def _inside(lines: list[str], names: list[str]) -> list[str]:
-    inside = [json.loads(line).get("inside") for line in lines]
-    return [name for name in inside if name in names]
+def _names(lines: list[str], event: str, names: list[str]) -> list[str]:
+    """Those of these names to which this has happened, in that order."""
+    happened = [json.loads(line).get(event) for line in lines]
+    return [name for name in happened if name in names]
 
 
 @pytest.mark.peer(*(f"aio-periodic-{version}" for version in VERSIONS))

@@ -203,7 +203,7 @@ class Overview(msgspec.Struct, frozen=True):
     running: int
     scheduled: int
     dead: int
-    queued_bytes: int  # of all jobs, dead ones included: their payloads, and 512 for each
+    queued_bytes: int  # of all jobs, dead ones included: their payloads in memory, and 512 for each
     functions: int
     workers: int
     connections: int
