@@ -19,6 +19,7 @@ from tests.support.postgres_proxy import CuttingProxy
 
 LEASE = 2.0  # seconds: the shortest one
 GRACE = 1.0  # seconds for which jobs stay with a server whose link is lost
+MAX_ATTEMPTS = 1000  # workers leave with jobs all the time: with fewer, some would be dead
 # What the log of a server says when others took it for dead, and what theirs say of it.
 FENCED = "fenced: other servers have taken over"
 FENCES = "server fenced, it has stood still  server={}"
@@ -68,7 +69,10 @@ class Member:
     def start(self) -> None:
         assert self._server is None, f"{self.name} runs already"
         for port, peer_port in self._ports():
-            flags = ("--listen", f"gearman://{serving.HOST}:{port}", "--node-name", self.name, "--lease", f"{LEASE:g}s")
+            flags = [
+                "--listen", f"gearman://{serving.HOST}:{port}", "--node-name", self.name, "--lease", f"{LEASE:g}s",
+                "--max-attempts", str(MAX_ATTEMPTS),
+            ]  # fmt: skip
             running = serving.serve("--store", self.store, *flags, *self._peer_door(peer_port))
             try:
                 self._server = running.__enter__()
