@@ -122,6 +122,7 @@ def _row(board: Board, group: Group, row: Row) -> dict[str, Any]:
     return {
         "row": row.key,
         "group": group.key,
+        "group_title": group.title,
         "title": row.title,
         "what": row.what,
         "unit": row.unit,

@@ -2,12 +2,13 @@
 
 import contextlib
 import io
+import json
 from collections.abc import Iterator
 from xml.etree import ElementTree
 
 import pytest
 
-from bench import groups, report, run
+from bench import groups, page, report, run
 from bench.contenders import Contender, Place
 from bench.figures import Sample
 from bench.groups import Effort, Row, SideBySide, Turn
@@ -126,3 +127,14 @@ def test_progress_is_a_bar_on_a_terminal() -> None:
         bar.finish()
     bar.step("last")
     assert out.getvalue().startswith("\r[##################......] 4/4 last (0:10 left)")
+
+
+def test_the_page_has_the_ratio_of_each_row_and_its_range(board: report.Board, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report.machine, "ours", lambda: {"version": "1.0", "core": "pure", "python": "3.11"})
+    board.rounds["row", "ours"][1] = Sample(20.0)
+    found = report.document(board, groups.QUICK._replace(rounds=3), False, {"absent-peer": "why"}, 0.0)
+    found["machine"] = {"cores": 2, "processor": "a processor", "load_average": 0.1}
+    lines = list(page.page(json.loads(json.dumps(found))))
+    assert "| a row | 3.00 (2.00 to 3.00) |" in lines
+    assert lines[lines.index("## A group") + 2] == "| | theirs |"
+    assert "Not measured: absent-peer (why)." in lines
