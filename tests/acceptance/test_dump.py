@@ -216,7 +216,7 @@ def test_a_server_with_the_memory_store_answers_as_the_one_with_the_file(tmp_pat
         load_server(tmp_path, server, tmp_path / "live.dump")
         found.append(answers(server))
     for answer in found:
-        answer["overview"].pop("queued_bytes")  # of payloads in memory, and a store with a file has those of dead jobs there
+        answer["overview"].pop("queued_bytes")  # what is in memory: of dead jobs, no payloads if there is a file
         for job in answer["jobs"]:
             job.pop("removed_at")  # memory limits records by number only
         for name in [name for name in answer if name.startswith("H:") and "/" not in name]:

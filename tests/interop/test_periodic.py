@@ -267,7 +267,9 @@ class TestWorker:
         for each in names:
             client.ask("submit", f"{version}-lock", each)
         for before in range(3):
-            worker.wait_until(lambda lines, n=before: len(_names(lines, "inside", names)) > n, "another one has the lock")
+            worker.wait_until(
+                lambda lines, n=before: len(_names(lines, "inside", names)) > n, "another one has the lock"
+            )
             worker.let_pass(_names(worker.lines, "inside", names)[-1])
         client.wait_until_done(f"{version}-lock")
         worker.wait_until(lambda lines: len(_names(lines, "outside", names)) == len(names), "the last one has left it")
