@@ -36,8 +36,12 @@ class World:
         self, seconds: float, call: Callable[..., object], machine: "Machine | None" = None, *args: object
     ) -> None:
         """Call it then; with a machine, only while that one is up, and not before it goes on."""
+        self.at(self.now + seconds, call, machine, *args)
+
+    def at(self, when: float, call: Callable[..., object], machine: "Machine | None" = None, *args: object) -> None:
+        """The same at a time: what is due at the same time happens in the order of the calls."""
         self._serial = serial = self._serial + 1
-        heappush(self._events, (self.now + seconds, serial, call, machine, args))
+        heappush(self._events, (when, serial, call, machine, args))
 
     def delay(self) -> float:
         """How long a message takes."""
@@ -55,7 +59,7 @@ class World:
                 if not machine.is_up:
                     continue
                 if machine.paused_until > self.now:
-                    self.after(machine.paused_until - self.now, call, machine, *args)
+                    self.at(machine.paused_until, call, machine, *args)
                     continue
             self.steps += 1
             call(*args)
@@ -174,7 +178,7 @@ class SimulatedLoop:
         if arrival < self._last_arrival:
             arrival = self._last_arrival
         self._last_arrival = arrival
-        world.after(arrival - world.now, self.run, self._machine, callback, *args)
+        world.at(arrival, self.run, self._machine, callback, *args)
 
     def call_later(self, delay: float, callback: Callable[..., object], *args: Any, context: object = None) -> Call:
         return self.call_at(self.time() + delay, callback, *args)
