@@ -35,12 +35,12 @@ class Books:
         """The handles of jobs that have to be there."""
         return {job.handle for job in self.account.jobs.values() if job.promised} | self.keys.promised
 
-    def check(self, when: str) -> None:
+    def check(self, when: str, patience: float = PATIENCE) -> None:
         """Wait until all that was acknowledged is there, and nothing else. Nobody submits or works meanwhile."""
         self.commit()  # so that a server that was fenced knows it
         self.wait_until_whole(when)
         _wait_for_none(self._strangers, when, 0.0 if self._calendar is None else PATIENCE)
-        _wait_for_none(self._unmade_attempts, when)
+        _wait_for_none(self._unmade_attempts, when, patience)
         if self._calendar is not None:
             self._calendar.check(when)
         problems = self.keys.twice(self._times_fenced(), self._loses_keys) + self.account.problems + self.keys.problems
@@ -111,12 +111,12 @@ class Books:
 
         # The end of a job that ran elsewhere waits at that server until somebody has taken over from a home that died.
         # One whose end was lost with its home runs again, so workers go on meanwhile.
-        def unstored_ends() -> str:
+        def left_ends() -> str:
             for member in self.fleet.alive:
                 self._take_all(member, given)
-            return self._unstored_ends()
+            return self.unstored_ends()
 
-        _wait_for_none(unstored_ends, when)
+        _wait_for_none(left_ends, when)
         twice = [handle for handle, count in given.items() if count > 1]
         # On a busy machine a server may be taken for dead at any time, with the ends that it has not stored yet.
         if self._times_fenced() == before:
@@ -138,9 +138,10 @@ class Books:
         self.ledger.unread += 1
         return False
 
-    def _unstored_ends(self) -> str:
+    def unstored_ends(self) -> str:
         """The jobs in the database that a worker has ended, and what the servers say of them, in words."""
-        ended = {job.handle for job in self.account.jobs.values() if job.ended}
+        # By the handles that workers were given: one whose submission was never answered can be ended, too.
+        ended = {handle for handle, job in self.account.handles.items() if job.ended}
         try:
             left = ended & self.fleet.stored()
         except psycopg.Error as error:  # it may be restarting

@@ -62,9 +62,21 @@ def test_an_attempt_that_nobody_made_is_noticed(fleet: Fleet) -> None:
     with Peer(fleet.members[0].port).register(FUNCTION) as unknown:
         unknown.grab()
     with pytest.raises(AssertionError, match="1 attempts were counted that were not made, and only 0 may not have"):
-        books.check("after")
+        books.check("after", SOON)
     books.ledger.unread = 1
     books.check("after")
+
+
+@needs_postgresql
+def test_an_end_that_is_not_stored_is_noticed_although_the_submission_was_never_answered(fleet: Fleet) -> None:
+    books = Books(fleet)
+    job = Job(b"payload", Kind.SUBMIT_JOB_BG, b"")
+    books.account.add(job)
+    with Peer(fleet.members[0].port) as client, Peer(fleet.members[0].port).register(FUNCTION) as worker:
+        client.submit(FUNCTION, b"", job.payload, kind=Kind.SUBMIT_JOB_BG)
+        books.account.give(job.payload, worker.grab().handle)
+        job.ended = True
+        assert books.unstored_ends().startswith("1 that have ended are in the database")
 
 
 @needs_postgresql
