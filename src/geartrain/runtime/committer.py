@@ -349,7 +349,8 @@ class Committer(GatheringJournal):
         everything.is_whole = True
         writing.batch = everything
         gathering = self._batch  # its rows are among them
-        gathering.changed, gathering.accepted, gathering.revived = gathering.saved_jobs, [], []
+        gathering.changed = list(map(contract.whole_row, gathering.saved_jobs))
+        gathering.accepted, gathering.revived = [], []
         self._store_thread.put(lambda: self._write(everything, False))
 
     def _end(self) -> None:

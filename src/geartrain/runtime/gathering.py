@@ -26,7 +26,7 @@ class GatheringJournal(Journal):
         raise NotImplementedError
 
     def accepted(self, job: LiveJob) -> None:
-        self._batch.accepted.append(contract.row(job))
+        self._batch.accepted.append(contract.new_row(job))
         self._accepted.append(job)
         self._note_change()
 

@@ -46,7 +46,7 @@ class Batch:
     )
 
     def __init__(self) -> None:
-        self.accepted: list[tuple[object, ...]] = []  # from `row`: new jobs
+        self.accepted: list[tuple[object, ...]] = []  # from `new_row`: new jobs
         self.revived: list[tuple[object, ...]] = []  # from `row`: jobs that were dead or failed, and are queued again
         self.changed: list[tuple[object, ...]] = []  # from `row`; each replaces an older row of its id
         self.removed_jobs: list[int] = []  # ids of jobs that are removed without a record
@@ -68,6 +68,21 @@ class Batch:
         if not self.changed and not self.revived:
             return self.accepted
         return [*self.accepted, *self.revived, *self.changed]
+
+    @property
+    def is_one_job(self) -> bool:
+        """Whether nothing is in it but one job that was accepted."""
+        return len(self.accepted) == 1 and not (
+            self.finished
+            or self.failed
+            or self.changed
+            or self.revived
+            or self.removed_jobs
+            or self.removed_records
+            or self.logs
+            or self.saved_values
+            or self.ids_until
+        )
 
     @property
     def only_ends_jobs(self) -> bool:
@@ -279,6 +294,12 @@ COLUMNS: Final[tuple[str, ...]] = (
     "keeps_result", "keep_for", "expires_at", "user_name", "partition_name", "after_jobs",
 )  # fmt: skip
 
+# The columns of a short row, of a job of which nothing else is unusual. Most new jobs are like that, and a row with
+# half as many values costs half as much.
+SHORT_COLUMNS: Final[tuple[str, ...]] = (
+    "id", "handle", "function", "unique_key", "payload", "priority", "state", "run_at", "submitted_at", "door",
+)  # fmt: skip
+
 # The columns of a record: the fields of Record in their order, two of them under older names.
 _COLUMN_OF = {"unique": "unique_key", "failed_attempts": "trials"}
 RECORD_COLUMNS: Final[tuple[str, ...]] = tuple(_COLUMN_OF.get(name, name) for name in Record._fields)
@@ -300,3 +321,34 @@ def row(job: Job) -> tuple[object, ...]:
         pack_attempts(job.failed_attempts), job.keeps_result, job.keep_for,
         job.expires_at, job.user, job.partition, job.after,
     )  # fmt: skip
+
+
+def new_row(job: Job) -> tuple[object, ...]:
+    """The row of a new job: a short one, if nothing is lost by that."""
+    if (
+        job.rare is not None
+        or not job.keeps_result
+        or job.attempts
+        or job.timeout
+        or job.user
+        or job.partition
+        or job.after
+        or job.is_cold
+    ):
+        return row(job)
+    return (
+        job.id, job.handle, job.function, job.unique, job.payload_in_memory, job.priority, job.state, job.run_at,
+        job.submitted_at, job.door,
+    )  # fmt: skip
+
+
+def whole_row(row: tuple[object, ...]) -> tuple[object, ...]:
+    """A row with all COLUMNS, of one that may be short.
+
+    >>> new = Job(7, b"H:host:7", b"resize", b"", b"cat.png", 1, True, 5.0, 5.0, "gearman")
+    >>> len(new_row(new)), whole_row(new_row(new)) == row(new) == whole_row(row(new))
+    (10, True)
+    """
+    if len(row) == len(COLUMNS):
+        return row
+    return (*row[:-1], 0, 0, 0.0, b"", row[-1], "", b"", True, 0.0, 0.0, "", b"", b"")

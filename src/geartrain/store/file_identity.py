@@ -31,6 +31,7 @@ class StoreFiles:
         self.path = path
         self.log = path.with_name(path.name + "-wal")
         self.index = path.with_name(path.name + "-shm")
+        self._names = (str(path), str(self.log), str(self.index))  # a path would be converted for each commit
         self._database = self._log = self._index = MISSING
 
     def remember(self) -> None:
@@ -38,10 +39,10 @@ class StoreFiles:
         self._database, self._log, self._index = identity(self.path), identity(self.log), identity(self.index)
 
     def is_database_in_place(self) -> bool:
-        return identity(self.path) == self._database
+        return _is_in_place(self._names[0], self._database)
 
     def is_log_in_place(self) -> bool:
-        return identity(self.log) == self._log and identity(self.index) == self._index
+        return _is_in_place(self._names[1], self._log) and _is_in_place(self._names[2], self._index)
 
     def has_log(self) -> bool:
         """Whether the log and its index exist, under the names that other processes open."""
@@ -54,6 +55,15 @@ class StoreFiles:
         for file, ours in ((self.log, self._log), (self.index, self._index)):
             if identity(file) != ours:
                 file.unlink(missing_ok=True)
+
+
+def _is_in_place(name: str, file: FileIdentity) -> bool:
+    """Whether a name is still that of this file. As a comparison with `identity`, in half the time."""
+    try:
+        status = os.stat(name)
+    except OSError:
+        return file == MISSING
+    return status.st_ino == file.inode and status.st_dev == file.device
 
 
 def identity(path: Path) -> FileIdentity:

@@ -170,7 +170,7 @@ class MemoryStore:
         revived = {row[0] for row in batch.revived}
         for id in batch.removed_records:
             self.remove_record(id, id in revived)
-        for row in batch.saved_jobs:
+        for row in map(contract.whole_row, batch.saved_jobs):
             self._rows[row[0]] = row  # type: ignore[index]
         for id in batch.removed_jobs:
             self._rows.pop(id, None)

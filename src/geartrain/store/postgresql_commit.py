@@ -19,7 +19,7 @@ from psycopg import sql
 
 from geartrain.store import postgresql_rows as packed
 from geartrain.store import postgresql_script
-from geartrain.store.contract import COLUMNS, COMMITTED, RECORD_COLUMNS, RESERVED, Batch, CommitOutcome, Twin
+from geartrain.store.contract import COLUMNS, COMMITTED, RECORD_COLUMNS, RESERVED, Batch, CommitOutcome, Twin, whole_row
 from geartrain.store.postgresql_connection import Connection
 from geartrain.store.postgresql_nodes import NodeTable
 from geartrain.store.postgresql_parameters import Array, insert_columns, unnested
@@ -85,7 +85,7 @@ class Plan:
 
     def _sort_accepted(self, batch: Batch, ended: set[int], changed: dict[int, Row]) -> None:
         for accepted in batch.accepted:
-            row: Row = accepted
+            row: Row = whole_row(accepted)
             if ended or changed:
                 if row[0] in ended:
                     continue

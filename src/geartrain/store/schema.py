@@ -219,20 +219,38 @@ def expressions(
     return [f"CAST({chosen[name]} AS BLOB)" if raw_text and name in TEXTS else chosen[name] for name in columns]
 
 
-def insert(table: str, columns: Sequence[str], *, otherwise: str = "") -> str:
-    """Return the statement that inserts a row; `otherwise` is SQL for a row whose key exists, such as "OR REPLACE".
+MARK: Final = "?"  # stands for a value in a statement
+
+
+def insert(table: str, columns: Sequence[str], *, values: Sequence[str] = (), otherwise: str = "") -> str:
+    """Return the statement that inserts a row.
+
+    `values` are SQL, by default question marks; `otherwise` is SQL for a row whose key exists, such as "OR REPLACE".
 
     >>> insert("kept", ("name", "value"), otherwise="OR REPLACE")
     'INSERT OR REPLACE INTO kept (name, value) VALUES (?, ?)'
     """
-    return " ".join(
-        word for word in ("INSERT", otherwise, f"INTO {table} ({', '.join(columns)}) VALUES ({marks(columns)})") if word
-    )
+    row = ", ".join(values) or marks(columns)
+    target = f"INTO {table} ({', '.join(columns)}) VALUES ({row})"
+    return " ".join(word for word in ("INSERT", otherwise, target) if word)
+
+
+def literal(value: object) -> str:
+    """Return the SQL of a value.
+
+    >>> literal(b"cat"), literal("it's"), literal(True), literal(0.0)
+    ("x'636174'", "'it''s'", '1', '0.0')
+    """
+    if isinstance(value, bytes):
+        return f"x'{value.hex()}'"
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    return str(int(value) if isinstance(value, bool) else value)
 
 
 def marks(values: Sequence[object]) -> str:
     """Return a question mark for each value."""
-    return ", ".join("?" * len(values))
+    return ", ".join(MARK * len(values))
 
 
 def select_records(connection: apsw.Connection, query: Query) -> tuple[str, tuple[Any, ...]]:

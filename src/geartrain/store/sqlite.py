@@ -62,7 +62,7 @@ class SqliteStore:
         self._lock = lock.FileLock(self.path)
         self._connection: apsw.Connection | None = None
         self._damaged = False  # SQLite has reported damage since the store was opened
-        self._log_pages = 0  # in the write-ahead log
+        self._log_pages = 0  # in the write-ahead log since it was copied into the file
         self._files = StoreFiles(self.path)
 
     def open(self) -> int:
@@ -119,40 +119,48 @@ class SqliteStore:
 
     def commit(self, batch: contract.Batch) -> contract.CommitOutcome:
         """Write a batch in one transaction with one fsync."""
-        finished = {record.id for record in batch.finished}
-        saved = batch.saved_jobs
-        if finished:
-            saved = [row for row in saved if row[0] not in finished]
         try:
             connection = self._check_files()
-            with transaction(connection):
-                if batch.removed_records:
-                    revived = {row[0] for row in batch.revived}
-                    for id in batch.removed_records:
-                        self.record_table.remove(connection, id, keep_log=id in revived)
-                if saved:
-                    sqlite_jobs.save(connection, saved)
-                failed = sqlite_jobs.with_payloads(connection, batch.failed)
-                if batch.removed_jobs:
-                    connection.executemany(sqlite_jobs.REMOVE, [(id,) for id in batch.removed_jobs])
-                if finished:
-                    connection.executemany(sqlite_jobs.REMOVE, [(id,) for id in finished])
-                    self.record_table.add(connection, batch.finished)
-                if failed:
-                    self.record_table.failed_jobs.add(connection, failed)
-                if batch.logs:
-                    self.record_table.logs.add(connection, batch.logs)
-                if batch.saved_values:
-                    connection.executemany(_SAVE_VALUE, list(batch.saved_values.items()))
-                if batch.ids_until:
-                    connection.execute(_SET_META, ("next_id", batch.ids_until))
+            if batch.is_one_job:
+                sqlite_jobs.save(connection, batch.accepted)  # one statement, which is a transaction by itself
+            else:
+                with transaction(connection):
+                    self._write(connection, batch)
         except Exception as error:
             self._roll_back(error)
             raise StoreError(f"cannot write {self.path}: {_reason(error)}") from None
         self.record_table.count_added(batch.finished)
+        # A hook of SQLite would tell the same in the middle of the commit, and wait for Python's global lock there.
+        self._log_pages += _written_pages(connection)
         if self._log_pages >= _PAGES_PER_CHECKPOINT:
             self._checkpoint(connection)
         return contract.COMMITTED
+
+    def _write(self, connection: apsw.Connection, batch: contract.Batch) -> None:
+        """Write a batch within a transaction."""
+        finished = {record.id for record in batch.finished}
+        saved = batch.saved_jobs
+        if finished:
+            saved = [row for row in saved if row[0] not in finished]
+        if batch.removed_records:
+            revived = {row[0] for row in batch.revived}
+            for id in batch.removed_records:
+                self.record_table.remove(connection, id, keep_log=id in revived)
+        sqlite_jobs.save(connection, saved)
+        failed = sqlite_jobs.with_payloads(connection, batch.failed)
+        if batch.removed_jobs:
+            sqlite_jobs.remove(connection, batch.removed_jobs)
+        if finished:
+            sqlite_jobs.remove(connection, finished)
+            self.record_table.add(connection, batch.finished)
+        if failed:
+            self.record_table.failed_jobs.add(connection, failed)
+        if batch.logs:
+            self.record_table.logs.add(connection, batch.logs)
+        if batch.saved_values:
+            connection.executemany(_SAVE_VALUE, list(batch.saved_values.items()))
+        if batch.ids_until:
+            connection.execute(_SET_META, ("next_id", batch.ids_until))
 
     def records(self, query: contract.Query) -> list[contract.Record]:
         """The last that finished first."""
@@ -286,6 +294,7 @@ class SqliteStore:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             connection.pragma("cache_size", _CACHE)
+            _written_pages(connection)
 
     def _salvage(self, damage: apsw.Error) -> None:
         self._disconnect()
@@ -324,13 +333,11 @@ class SqliteStore:
     def _checkpoint(self, connection: apsw.Connection) -> None:
         """Copy the log into the file. If that fails, commits are safe in the log, and the next one tries again."""
         try:
-            connection.wal_checkpoint()
+            pages, copied = connection.wal_checkpoint()
         except apsw.Error as error:
             _log.warning("checkpoint failed", extra=_fields(self.path, _reason(error)))
-
-    def _count_log_pages(self, connection: apsw.Connection, name: str, pages: int) -> int:
-        self._log_pages = pages
-        return apsw.SQLITE_OK
+        else:
+            self._log_pages = 0 if copied == pages else pages
 
     def _roll_back(self, error: Exception) -> None:
         """Roll back a failed transaction.
@@ -368,7 +375,8 @@ class SqliteStore:
             connection.pragma(pragma, value)
         connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # opens the log and its index
         self._files.remember()
-        connection.set_wal_hook(self._count_log_pages)  # replaces SQLite's own, which ignores errors
+        connection.wal_autocheckpoint(0)  # SQLite's own checkpoints ignore errors
+        self._log_pages = 0
 
     def _disconnect(self) -> None:
         connection, self._connection = self._connection, None
@@ -395,6 +403,11 @@ def _connect(path: Path, flags: int) -> apsw.Connection:
     connection = apsw.Connection(str(path), flags)
     connection.set_busy_timeout(_BUSY_MILLISECONDS)
     return connection
+
+
+def _written_pages(connection: apsw.Connection) -> int:
+    """Return how many pages were written to the log since the last call."""
+    return connection.status(apsw.SQLITE_DBSTATUS_CACHE_WRITE, True)[0]
 
 
 def _size(path: str) -> int:

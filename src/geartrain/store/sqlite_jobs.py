@@ -4,22 +4,29 @@ The row of a cold job has None in place of the payload: when it is saved, the pa
 """
 
 import contextlib
+import itertools
 import json
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, Final
 
 import apsw
 
 from geartrain.store import rows, schema
-from geartrain.store.contract import COLUMNS, J
+from geartrain.store.contract import COLUMNS, SHORT_COLUMNS, J, whole_row
+from geartrain.store.sqlite_insert import RowInsert
 from geartrain.store.transaction import transaction
 
-_SAVE: Final = schema.insert("jobs", COLUMNS, otherwise="OR REPLACE")
-REMOVE: Final = "DELETE FROM jobs WHERE id = ?"
+_SAVE: Final = RowInsert("jobs", COLUMNS, otherwise="OR REPLACE")
+_SHORT: Final = len(SHORT_COLUMNS)
+_USUAL: Final = [
+    value if value == schema.MARK else schema.literal(value) for value in whole_row((schema.MARK,) * _SHORT)
+]
+_SAVE_SHORT: Final = RowInsert("jobs", COLUMNS, values=_USUAL, otherwise="OR REPLACE")
 ReadRows = Callable[[apsw.Connection, int], list[tuple[Any, ...]]]  # that follow this id
 
+_LARGE: Final = 64 * 1024  # bytes of a payload that is not copied together with others
 _ROWS_PER_READ: Final = 2000
 _FEW_ROWS: Final = 100  # between two looks at whether there is room for more payloads
 _COLUMNS: Final = ", ".join(COLUMNS)
@@ -33,11 +40,32 @@ _IS_READ: Final = "function = ? OR typeof(payload) <> 'blob' OR substr(handle, -
 _COLD_COLUMNS: Final = [f"CASE WHEN {_IS_READ} THEN payload END" if name == "payload" else name for name in COLUMNS]
 _COLD: Final = f"{', '.join(_COLD_COLUMNS)}, length(payload)"
 _OF_THESE: Final = "id IN (SELECT value FROM json_each(?))"
+_REMOVE: Final = "DELETE FROM jobs WHERE id = ?"
+_REMOVE_SPAN: Final = "DELETE FROM jobs WHERE id BETWEEN ? AND ?"
+_REMOVE_THESE: Final = f"DELETE FROM jobs WHERE {_OF_THESE}"
+_SHORTEST_SPAN: Final = 4  # ids; fewer are removed with all others that are scattered
 _FIND: Final = f"SELECT id FROM jobs WHERE {_OF_THESE} AND instr(payload, ?)"
 
 
 def save(connection: apsw.Connection, saved: Sequence[tuple[Any, ...]]) -> None:
-    """Save rows, within a transaction, in their order."""
+    """Save rows, within a transaction, in their order. One row takes one statement."""
+    for kind, alike in itertools.groupby(saved, _kind):
+        length, is_large = kind
+        save_some = _SAVE_SHORT.execute if length == _SHORT else _save_whole
+        if is_large:
+            for row in alike:
+                save_some(connection, [row])
+        else:
+            save_some(connection, list(alike))
+
+
+def _kind(row: tuple[Any, ...]) -> tuple[int, bool]:
+    """What rows have in common that are saved with one statement."""
+    payload = row[_PAYLOAD]
+    return len(row), payload is not None and len(payload) > _LARGE
+
+
+def _save_whole(connection: apsw.Connection, saved: Sequence[tuple[Any, ...]]) -> None:
     if any(row[_PAYLOAD] is None for row in saved):
         newest: dict[int, tuple[Any, ...]] = {}
         for row in saved:
@@ -49,7 +77,34 @@ def save(connection: apsw.Connection, saved: Sequence[tuple[Any, ...]]) -> None:
         saved = [row for row in newest.values() if row[_PAYLOAD] is not None]
         changed = [row for row in newest.values() if row[_PAYLOAD] is None]
         connection.executemany(_CHANGE, [(*(row[index] for index in _CHANGED), row[_ID]) for row in changed])
-    connection.executemany(_SAVE, saved)
+    _SAVE.execute(connection, saved)
+
+
+def remove(connection: apsw.Connection, ids: Collection[int]) -> None:
+    """Remove rows, within a transaction: one statement for ids that follow each other, and one for all the others."""
+    scattered: list[int] = []
+    for first, last in _spans(sorted(ids)):
+        if last - first + 1 < _SHORTEST_SPAN:
+            scattered.extend(range(first, last + 1))
+        else:
+            connection.execute(_REMOVE_SPAN, (first, last))
+    if scattered:
+        connection.execute(_REMOVE_THESE, (json.dumps(scattered),))
+
+
+def _spans(ids: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """The first and the last of the numbers that follow each other, of sorted ones.
+
+    >>> list(_spans([1, 2, 3, 7, 9, 10]))
+    [(1, 3), (7, 7), (9, 10)]
+    """
+    first = last = ids[0]
+    for id in ids[1:]:
+        if id > last + 1:
+            yield first, last
+            first = id
+        last = id
+    yield first, last
 
 
 def with_payloads(connection: apsw.Connection, failed: Sequence[tuple[Any, ...]]) -> Sequence[tuple[Any, ...]]:
@@ -129,4 +184,4 @@ def quarantine(connection: apsw.Connection, row: tuple[Any, ...], problem: str) 
         connection.execute(
             f"INSERT INTO broken SELECT ?, ?, {_COLUMNS} FROM jobs WHERE id = ?", (time.time(), problem, row[0])
         )
-        connection.execute(REMOVE, (row[0],))
+        connection.execute(_REMOVE, (row[0],))

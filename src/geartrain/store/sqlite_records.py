@@ -9,7 +9,7 @@ ordinary ones are gone.
 """
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import apsw
@@ -18,6 +18,7 @@ from geartrain.model import JobState
 from geartrain.store import schema, sqlite_budget
 from geartrain.store.contract import FAILED, RECORD_COLUMNS, Quota, Record, ResultLimits, Retention
 from geartrain.store.sqlite_failed_jobs import FailedJobTable
+from geartrain.store.sqlite_insert import RowInsert
 from geartrain.store.sqlite_logs import LogTable
 from geartrain.store.transaction import transaction
 
@@ -25,17 +26,19 @@ _PRUNE_BATCH: Final = 1000
 # SQLite refuses larger values than 1,000,000,000 bytes, and a batch that it refuses would never be written.
 _LARGEST_VALUE: Final = 512 * 1024 * 1024
 
-_ADD_RECORD: Final = schema.insert("records", RECORD_COLUMNS)
+_ADD_RECORDS: Final = RowInsert("records", RECORD_COLUMNS)
+# How the rows of most records end, from the column `trials` on.
+_USUAL_END: Final = (b"", True, 0, 0, 0.0, 0.0, "")
+_USUAL: Final = len(RECORD_COLUMNS) - len(_USUAL_END)
+_ADD_USUAL: Final = RowInsert(
+    "records", RECORD_COLUMNS, values=[*schema.MARK * _USUAL, *map(schema.literal, _USUAL_END)]
+)
 _ADD_REST: Final = schema.insert("results", ("id", "rest"), otherwise="OR REPLACE")
 _HAS_NO_TIME: Final = "keep_until = 0 AND remove_at = 0"
 _IS_ORDINARY: Final = f"state <> {FAILED} AND {_HAS_NO_TIME}"
 _IS_FAILED: Final = f"state = {FAILED} AND {_HAS_NO_TIME}"  # the condition of the index records_failed
-_SELECT_ORDINARY: Final = (
-    f"SELECT seq, finished_at FROM records WHERE seq > ? AND {_IS_ORDINARY} ORDER BY seq LIMIT {_PRUNE_BATCH}"
-)
-_SELECT_FAILED: Final = (
-    f"SELECT seq, finished_at FROM records WHERE {_IS_FAILED} ORDER BY finished_at LIMIT {_PRUNE_BATCH}"
-)
+_SELECT_ORDINARY: Final = f"SELECT seq, finished_at FROM records WHERE seq > ? AND {_IS_ORDINARY} ORDER BY seq LIMIT ?"
+_SELECT_FAILED: Final = f"SELECT seq, finished_at FROM records WHERE {_IS_FAILED} ORDER BY finished_at LIMIT ?"
 _SELECT_EXPIRED: Final = (
     "SELECT seq FROM records WHERE keep_until > 0 AND keep_until < ? "
     f"AND finished_at < CASE state WHEN {FAILED} THEN ? ELSE ? END ORDER BY keep_until LIMIT {_PRUNE_BATCH}"
@@ -72,7 +75,11 @@ class RecordTable:
         rests = [(record.id, record.result[limit : self._largest]) for record in finished if len(record.result) > limit]
         if rests:
             finished = [self._shortened(record) if len(record.result) > limit else record for record in finished]
-        connection.executemany(_ADD_RECORD, finished)
+        for is_usual, alike in itertools.groupby(finished, _is_usual):
+            if is_usual:
+                _ADD_USUAL.execute(connection, [record[:_USUAL] for record in alike])
+            else:
+                _ADD_RECORDS.execute(connection, list(alike))
         if rests:  # after the records, which say how much is kept: the rest of one of them may have to go at once
             self._add_rests(connection, rests)
 
@@ -104,8 +111,9 @@ class RecordTable:
         assert self._ordinary is not None
         assert self._failed is not None
         ordinary = self._excess_ordinary(connection, now, retention.done)
-        rows: list[Any] = connection.execute(_SELECT_FAILED).fetchall()
-        failed = _excess(rows, now, retention.failed, self._failed)
+        failed = _excess(
+            lambda most: connection.execute(_SELECT_FAILED, (most,)).fetchall(), now, retention.failed, self._failed
+        )
         times = (now, now - retention.failed.seconds, now - retention.done.seconds)
         expired: list[Any] = connection.execute(_SELECT_EXPIRED, times).fetchall()
         overdue: list[Any] = connection.execute(_SELECT_OVERDUE, (now,)).fetchall()
@@ -150,10 +158,14 @@ class RecordTable:
         assert self._ordinary is not None
         if not self._ordinary:
             return []  # without a walk over all the others
-        rows: list[Any] = connection.execute(_SELECT_ORDINARY, (self._ordinary_after,)).fetchall()
-        if rows:
-            self._ordinary_after = rows[0][0] - 1
-        return _excess(rows, now, quota, self._ordinary)
+
+        def oldest(most: int) -> list[Any]:
+            rows: list[Any] = connection.execute(_SELECT_ORDINARY, (self._ordinary_after, most)).fetchall()
+            if rows:
+                self._ordinary_after = rows[0][0] - 1
+            return rows
+
+        return _excess(oldest, now, quota, self._ordinary)
 
     def _remove_ordinary(self, connection: apsw.Connection, numbers: list[int]) -> None:
         if not numbers:
@@ -187,20 +199,27 @@ class RecordTable:
         self._failed = counts[1]
 
 
+def _is_usual(record: Record) -> bool:
+    return record[_USUAL:] == _USUAL_END
+
+
 def ends(connection: apsw.Connection, first: int, last: int) -> dict[int, JobState]:
     """How those jobs with ids in this range have ended that have a record, by id."""
     rows: Any = connection.execute("SELECT id, state FROM records WHERE id BETWEEN ? AND ?", (first, last))
     return {id: JobState(state) for id, state in rows}
 
 
-def _excess(rows: list[Any], now: float, quota: Quota, count: int) -> list[int]:
-    """The numbers of the oldest records that are too old or too many, of rows with `seq` and `finished_at`.
+def _excess(oldest: Callable[[int], list[Any]], now: float, quota: Quota, count: int) -> list[int]:
+    """The numbers of the oldest records that are too old or too many.
 
-    Only from the front: if the clock went back, records that look old stay until those before them are gone.
+    `oldest` returns at most so many rows with `seq` and `finished_at`. Only from the front: if the clock went back,
+    records that look old stay until those before them are gone.
     """
     too_many = count - quota.most
     before = now - quota.seconds
-    old = itertools.takewhile(lambda row: row[1][1] < before or row[0] < too_many, enumerate(rows))
+    if too_many <= 0 and not any(row[1] < before for row in oldest(1)):
+        return []  # which is nearly always so
+    old = itertools.takewhile(lambda row: row[1][1] < before or row[0] < too_many, enumerate(oldest(_PRUNE_BATCH)))
     return [row[0] for _, row in old]
 
 

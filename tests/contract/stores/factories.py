@@ -38,6 +38,13 @@ def batch(saved: Iterable[Job] = (), finished: Iterable[Record] = (), ids_until:
     return made
 
 
+def accepted(*jobs: Job) -> Batch:
+    """A batch with new jobs and nothing else, as the server makes it."""
+    made = Batch()
+    made.accepted = [contract.new_row(job) for job in jobs]
+    return made
+
+
 def facts(job: Job) -> tuple[object, ...]:
     """All that is in a job. The stores' own row says the same, but would hide what it leaves out."""
     return (

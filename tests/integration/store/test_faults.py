@@ -10,7 +10,7 @@ from geartrain.errors import StoreError
 from geartrain.store import sqlite
 from geartrain.store.contract import Batch, Store
 from geartrain.store.sqlite import SqliteStore
-from tests.contract.stores.factories import batch, ids, job, prune, record, records, rows
+from tests.contract.stores.factories import accepted, batch, ids, job, prune, record, records, rows
 from tests.crash.faulty_disk.faulty_vfs import FaultyDisk, Span
 from tests.support import store_files
 
@@ -26,6 +26,11 @@ def state(store: Store) -> State:
 
 def small() -> Batch:
     return batch([job(1, attempts=7), job(5), job(6)], [record(2)], ids_until=100)
+
+
+def single() -> Batch:
+    """A new job and nothing else, which takes one statement."""
+    return accepted(job(5))
 
 
 def large() -> Batch:
@@ -50,7 +55,7 @@ def prepared(folder: Path, make: Callable[[], Batch]) -> tuple[State, State]:
     return before, after
 
 
-@pytest.mark.parametrize("make", [small, large], ids=lambda make: str(make.__name__))
+@pytest.mark.parametrize("make", [single, small, large], ids=lambda make: str(make.__name__))
 @pytest.mark.parametrize("count", [1, 2, FOREVER], ids=["once", "twice", "until it is closed"])
 @pytest.mark.parametrize("kind", ["write", "sync"])
 def test_failing_commit(tmp_path: Path, disk: FaultyDisk, kind: str, count: int, make: Callable[[], Batch]) -> None:

@@ -10,7 +10,7 @@ import pytest
 from geartrain.store import sqlite
 from geartrain.store.contract import Batch, Store
 from geartrain.store.sqlite import SqliteStore
-from tests.contract.stores.factories import batch, job, record, records, rows
+from tests.contract.stores.factories import accepted, batch, job, record, records, rows
 from tests.integration.store.power import PowerDisk
 
 SEED = 20
@@ -46,6 +46,8 @@ def batches() -> Iterator[Batch]:
         size = 600_000 if number % 4 == 0 else 100
         saved = [job(id, payload=bytes(size)), job(id + 1), job(id - 9, attempts=number)]
         yield batch(saved, [record(id - 10), record(id - 20)] if number > 2 else [], ids_until=id + 100)
+        yield accepted(job(id + 2))
+        yield accepted(*(job(id + other) for other in range(3, 8)))
 
 
 def test_committed_batch_is_on_the_disk(tmp_path: Path, disk: PowerDisk) -> None:
