@@ -23,6 +23,7 @@ from typing import Final, TypeVar
 from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import RESERVING
 from geartrain.runtime import memory
+from geartrain.runtime.commit_timing import CommitTiming
 from geartrain.runtime.gathering import GatheringJournal
 from geartrain.runtime.tick import TickLoop
 from geartrain.runtime.timers import DelayedCall
@@ -80,6 +81,8 @@ class Committer(GatheringJournal):
         self._failing = False
         self._retry: DelayedCall | None = None
         self._gather_timer: DelayedCall | None = None
+        self._return_timer: DelayedCall | None = None
+        self._timing = CommitTiming()
         self._prune_timer: DelayedCall | None = None
         self._unpruned = 0
         self.commit_seconds = 0.0  # duration of the last commit
@@ -184,10 +187,10 @@ class Committer(GatheringJournal):
         await self._loop.run_in_executor(None, self._store_thread.join)
 
     def _cancel_timers(self) -> None:
-        for timer in (self._prune_timer, self._retry, self._beat_timer, self._gather_timer):
+        for timer in (self._prune_timer, self._retry, self._beat_timer, self._gather_timer, self._return_timer):
             if timer is not None:
                 timer.cancel()
-        self._prune_timer = self._retry = self._beat_timer = self._gather_timer = None
+        self._prune_timer = self._retry = self._beat_timer = self._gather_timer = self._return_timer = None
 
     def _set_done(self, done: asyncio.Future[None]) -> None:
         self._loop.call_soon_threadsafe(done.set_result, None)
@@ -196,6 +199,10 @@ class Committer(GatheringJournal):
 
     def _submit_batch(self) -> None:
         """Hand the batch to the thread, if the thread is free."""
+        timing = self._timing
+        if timing.is_somebody_away:
+            assert self._tick_loop is not None
+            timing.observe(self._durability.waiting, self._tick_loop.clock())
         if self._writing is not None or self._is_fenced:
             return
         batch = self._batch
@@ -205,18 +212,34 @@ class Committer(GatheringJournal):
             return
         if self._failing and not self._accepted and self._retry is not None:
             return
-        if (
-            not batch.only_ends_jobs
-            or self._durability.is_awaited
-            or self._is_stopping
-            or len(batch.finished) >= _GATHER_MOST
-        ):
+        if self._is_stopping or len(batch.finished) >= _GATHER_MOST:
             self._hand_over(batch)
-        elif self._gather_timer is None:
-            self._gather_timer = self._timers.call_later(_GATHER_SECONDS, self._stop_gathering)
+        elif batch.only_ends_jobs and not self._durability.is_awaited:
+            if self._gather_timer is None:
+                self._gather_timer = self._timers.call_later(_GATHER_SECONDS, self._stop_gathering)
+        elif not timing.is_somebody_away:
+            self._hand_over(batch)
+        else:
+            self._await_others(batch)
+
+    def _await_others(self, batch: contract.Batch) -> None:
+        """Have the batch wait for those whom the last commit has answered, if they are expected soon."""
+        if self._return_timer is not None:
+            return
+        assert self._tick_loop is not None
+        patience = self._timing.patience(self._tick_loop.clock())
+        if patience:
+            self._return_timer = self._timers.call_later(patience, self._stop_awaiting)
+        else:
+            self._hand_over(batch)
 
     def _stop_gathering(self) -> None:
         self._gather_timer = None
+        if self._writing is None and self._batch and not self._is_fenced:
+            self._hand_over(self._batch)
+
+    def _stop_awaiting(self) -> None:
+        self._return_timer = None
         if self._writing is None and self._batch and not self._is_fenced:
             self._hand_over(self._batch)
 
@@ -232,10 +255,15 @@ class Committer(GatheringJournal):
 
     def _hand_over(self, batch: contract.Batch) -> None:
         """Give the batch that gathered to the thread, and begin another one."""
+        if self._return_timer is not None:
+            self._return_timer.cancel()
+            self._return_timer = None
         batch.known_node = self.known_node
         self._writing = _Writing(batch, self._accepted, self._changed, self._reserving)
         self._batch, self._accepted, self._changed, self._reserving = contract.Batch(), [], [], []
         self._committed_at = self._loop.time()
+        assert self._tick_loop is not None
+        self._timing.begin_commit(self._durability.waiting, self._tick_loop.clock())
         self._durability.begin_commit()
         self._unpruned += len(batch.finished)
         prune = self._unpruned >= _PRUNE_EVERY
@@ -290,6 +318,7 @@ class Committer(GatheringJournal):
         else:
             self._tick_loop.begin_tick()
             self._undo(writing, failure)
+        self._timing.end_commit(self._durability.expected, self._tick_loop.clock())
         self._durability.end_commit(failure is not None)
         self._submit_batch()
 

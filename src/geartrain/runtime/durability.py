@@ -84,9 +84,19 @@ class Durability:
             raise NotDurableError
 
     @property
+    def waiting(self) -> int:
+        """How many wait for the batch that gathers."""
+        return len(self._waiters)
+
+    @property
     def is_awaited(self) -> bool:
         """Whether anybody waits for the batch that gathers."""
         return bool(self._waiters)
+
+    @property
+    def expected(self) -> int:
+        """How many would wait for that batch if those whom the commit under way will answer came back."""
+        return len(self._waiters | self._writing) if self._writing else len(self._waiters)
 
     def changed(self) -> None:
         """There is a change that no commit has begun to write."""

@@ -1,0 +1,60 @@
+"""When a batch is written that gathered during the last commit: at once, or together with what comes next.
+
+Clients that wait for acknowledgements submit again as soon as they have them. A batch that is handed over in the moment
+in which a commit ends leaves out those whom that commit has answered. They wait for this commit and for the next one,
+and from then on two groups of clients take turns, with two syncs where one would do.
+
+So the batch waits until everybody is back, if last time that took clearly less than a commit does: whoever waits in the
+batch waits a little longer for it, and half as long for each of the next ones. Clients that do not come back, because
+they have nothing more to submit, delay one commit at most: after that none waits until they were seen to be fast again.
+"""
+
+import math
+from typing import Final
+
+_WORTH: Final = 0.75  # of the duration of a commit: as long as that may it take until everybody is back
+_SHORTEST: Final = 0.001  # seconds; timers are not more precise
+_LONGER: Final = 4.0  # times as long as last time: then somebody will not come back
+
+
+class CommitTiming:
+    """What was seen of the last commits. Times are of one clock, in seconds."""
+
+    def __init__(self) -> None:
+        self._away = 0  # as many have to wait for the next batch before everybody is back; 0: nobody is away
+        self._began_at = 0.0  # when the last commit began and ended
+        self._ended_at = 0.0
+        self._return_seconds = math.inf  # how long it took until everybody was back
+
+    def begin_commit(self, waiting: int, now: float) -> None:
+        """So many wait for the commit that begins: the others are still away."""
+        self._began_at = now
+        self._away = max(self._away - waiting, 0)
+
+    def end_commit(self, expected: int, now: float) -> None:
+        """The commit has ended: with those that it has answered, so many would wait for the next batch."""
+        if self._away:
+            self._return_seconds = math.inf
+        self._away = expected
+        self._ended_at = now
+
+    @property
+    def is_somebody_away(self) -> bool:
+        """Whether `observe` has something to find out."""
+        return self._away > 0
+
+    def observe(self, waiting: int, now: float) -> None:
+        """So many wait for the batch that gathers."""
+        if 0 < self._away <= waiting:
+            self._away = 0
+            self._return_seconds = max(now - self._ended_at, 0.0)
+
+    def patience(self, now: float) -> float:
+        """For how many seconds the batch that gathers has to wait for those who are away; 0.0: not any longer."""
+        if not self._away:
+            return 0.0
+        most = _WORTH * (self._ended_at - self._began_at)
+        if self._return_seconds > most:
+            return 0.0
+        most = min(most, _LONGER * self._return_seconds)
+        return max(max(most, _SHORTEST) - (now - self._ended_at), 0.0)
