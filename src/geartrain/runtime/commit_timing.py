@@ -4,7 +4,7 @@ Clients that wait for acknowledgements submit again as soon as they have them. A
 in which a commit ends leaves out those whom that commit has answered. They wait for this commit and for the next one,
 and from then on two groups of clients take turns, with two syncs where one would do.
 
-So the batch waits until everybody is back, if last time that took clearly less than a commit does: whoever waits in the
+So the batch waits until everybody is back, if last time that took less than half of a commit: whoever waits in the
 batch waits a little longer for it, and half as long for each of the next ones. Clients that do not come back, because
 they have nothing more to submit, delay one commit at most: after that none waits until they were seen to be fast again.
 """
@@ -12,7 +12,9 @@ they have nothing more to submit, delay one commit at most: after that none wait
 import math
 from typing import Final
 
-_WORTH: Final = 0.75  # of the duration of a commit: as long as that may it take until everybody is back
+# Of the duration of a commit: as long as that may it take until everybody is back. The disk is idle meanwhile, which
+# is worth it where a commit is mostly a sync. With a fast disk it is mostly processor time, and little is saved.
+_WORTH: Final = 0.5
 _SHORTEST: Final = 0.001  # seconds; timers are not more precise
 _LONGER: Final = 4.0  # times as long as last time: then somebody will not come back
 

@@ -29,6 +29,9 @@ class RowInsert:
 
     def execute(self, connection: apsw.Connection, rows: Sequence[tuple[Any, ...]]) -> None:
         """Insert rows in their order, within a transaction. SQLite copies the values of a statement."""
+        if len(rows) == 1:
+            connection.execute(self._statements[1], rows[0])
+            return
         values = list(itertools.chain.from_iterable(rows))
         begin, left = 0, len(rows)
         for size, statement in self._statements.items():
