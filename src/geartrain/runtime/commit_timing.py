@@ -16,6 +16,7 @@ from typing import Final
 # is worth it where a commit is mostly a sync. With a fast disk it is mostly processor time, and little is saved.
 _WORTH: Final = 0.5
 _SHORTEST: Final = 0.001  # seconds; timers are not more precise
+_LONGEST: Final = 0.05  # seconds, however slow the disk is
 _LONGER: Final = 4.0  # times as long as last time: then somebody will not come back
 
 
@@ -58,5 +59,6 @@ class CommitTiming:
         most = _WORTH * (self._ended_at - self._began_at)
         if self._return_seconds > most:
             return 0.0
-        most = min(most, _LONGER * self._return_seconds)
-        return max(max(most, _SHORTEST) - (now - self._ended_at), 0.0)
+        most = min(most, _LONGER * self._return_seconds, _LONGEST)
+        waited = max(now - self._ended_at, 0.0)  # less than nothing where the clock was set back
+        return max(max(most, _SHORTEST) - waited, 0.0)

@@ -1,6 +1,5 @@
 """Whether a batch waits for the clients that the last commit has answered."""
 
-import math
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -97,12 +96,26 @@ def test_those_who_are_back_during_the_next_commit_count(times: Times) -> None:
     assert times.patience > 0.0
 
 
-def test_a_clock_that_was_set_back_is_no_reason_to_wait_forever(times: Times) -> None:
+@pytest.mark.parametrize("moved", [-1000.0, 1000.0])
+def test_a_clock_that_was_set_is_no_reason_to_wait_long(times: Times, moved: float) -> None:
     times.commit(waiting=2, expected=2)
-    times.come_back(2, after=-1000.0)
+    times.come_back(2, after=SOON)
+    times.now += moved
+    times.commit(waiting=2, expected=2)
+    times.now += moved
+    assert times.patience <= COMMIT
+    times.come_back(2, after=moved)
     times.commit(waiting=2, expected=2)
     assert times.patience <= COMMIT
-    assert times.timing.patience(math.inf) == 0.0
+
+
+def test_nobody_is_waited_for_long_however_slow_the_disk_is(times: Times) -> None:
+    times.commit(waiting=2, expected=2)
+    times.come_back(2, after=1.0)
+    times.timing.begin_commit(2, times.now)
+    times.now += 60.0
+    times.timing.end_commit(2, times.now)
+    assert 0.0 < times.patience < 1.0
 
 
 Play = Callable[[Story], None]
