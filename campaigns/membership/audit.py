@@ -17,7 +17,7 @@ from campaigns.membership.database import Database
 from campaigns.membership.world import World
 from geartrain.admin.schedule import ScheduleRun
 from geartrain.engine.job import LiveJob
-from geartrain.store.contract import Batch, CommitOutcome
+from geartrain.store.contract import Batch, CommitOutcome, whole_row
 
 if TYPE_CHECKING:
     from campaigns.membership.server import SimulatedServer
@@ -99,7 +99,7 @@ class Audit:
             self._fail("two nodes lead")
 
     def _check_runs(self, node: int, batch: Batch, undone: list[int]) -> None:
-        runs = [row for row in batch.accepted if row[_DOOR] == "cron"]
+        runs = [row for row in map(whole_row, batch.accepted) if row[_DOOR] == "cron"]
         values = [value for name, value in batch.saved_values.items() if name.startswith(_RUNS)]
         if not values:
             return

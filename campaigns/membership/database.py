@@ -17,7 +17,7 @@ import collections
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from geartrain.store.contract import Batch, CommitOutcome, Twin
+from geartrain.store.contract import Batch, CommitOutcome, Twin, whole_row
 from geartrain.store.shared import FENCED, JOINING, LEFT, SERVING, ClusterView, FencedError, IdRange, Node
 
 NODE_BITS: Final = 32
@@ -264,7 +264,7 @@ class Database:
         for id in ended:
             self._remove(id)
         twins: dict[int, Twin] = {}
-        rows = {row[0]: row for row in batch.accepted}
+        rows = {row[0]: row for row in map(whole_row, batch.accepted)}
         rows.update({row[0]: row for row in batch.changed if row[0] in rows})
         for row in rows.values():
             if row[0] not in ended:
