@@ -29,7 +29,7 @@ from geartrain.engine.idle_functions import IdleFunctions
 from geartrain.engine.interfaces import Journal
 from geartrain.errors import GeartrainError, SettingsError, StartError
 from geartrain.rights import Identity
-from geartrain.runtime import memory
+from geartrain.runtime import memory, work_thread
 from geartrain.runtime.clock import Clock
 from geartrain.runtime.committer import Committer
 from geartrain.runtime.dead_jobs import DeadJobLimits
@@ -374,6 +374,7 @@ class Server:
         for address in self._doors.addresses:
             _log.info("listening", extra={"fields": {"door": address.url_scheme, "address": address}})
         memory.tune_collector()
+        work_thread.tune_switching()
         ready(self._doors.addresses)
         self._notifier.ready(self._status())
 
