@@ -61,6 +61,7 @@ from geartrain.store import url
 from geartrain.store.memory import MemoryStore
 from geartrain.store.payload_store import as_payload_store
 from geartrain.store.shared import as_shared
+from geartrain.store.sqlite import SqliteStore
 
 # How long a stop waits for peers to read the last bytes that were sent to them.
 FLUSH_SECONDS: Final = 1.0
@@ -148,6 +149,8 @@ class Server:
             journal = self._committer = Committer(
                 self._store, options.retention(settings), options.result_limits(settings)
             )
+            if isinstance(self._store, SqliteStore):
+                self._store.checkpoints.in_background = True
         shared = as_shared(self._store)
         prefix = shared.handle_prefix if shared is not None else table.handle_prefix(settings)
         self._engine = Engine(options.policy(settings), prefix, first_id, journal)

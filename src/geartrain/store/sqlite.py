@@ -1,9 +1,9 @@
 """The SQLite store: one file, one writer; a commit is on disk when it returns.
 
 It uses a write-ahead log with synchronous=FULL: a commit is one write to the log and one fsync, however many jobs it
-has. After a thousand pages the same thread copies the log into the file (a checkpoint), and the log is overwritten from
-its start, so it stays small. Pages of finished jobs are reused. Overwriting takes half the time of appending, because
-the file system need not update the length of the file, so the log is preallocated when the store is opened.
+has. After a thousand pages the log is copied into the file (`sqlite_checkpoints.py`) and overwritten from its start, so
+it stays small. Pages of finished jobs are reused. Overwriting takes half the time of appending, because the file system
+need not update the length of the file, so the log is preallocated when the store is opened.
 """
 
 import contextlib
@@ -26,6 +26,7 @@ from geartrain.store import (
     rows,
     salvage,
     schema,
+    sqlite_checkpoints,
     sqlite_failed_jobs,
     sqlite_jobs,
     sqlite_logs,
@@ -34,7 +35,6 @@ from geartrain.store import (
 from geartrain.store.file_identity import StoreFiles
 from geartrain.store.transaction import transaction
 
-_PAGES_PER_CHECKPOINT: Final = 1000
 _FREE_TO_PREALLOCATE: Final = 16  # the log is not preallocated if the disk has less space than this many logs
 _CACHE: Final = -32 * 1024  # KiB; SQLite takes negative numbers as KiB
 _SMALL_CACHE: Final = 10  # pages
@@ -62,7 +62,7 @@ class SqliteStore:
         self._lock = lock.FileLock(self.path)
         self._connection: apsw.Connection | None = None
         self._damaged = False  # SQLite has reported damage since the store was opened
-        self._log_pages = 0  # in the write-ahead log since it was copied into the file
+        self.checkpoints = sqlite_checkpoints.LogCheckpoints(self.path, self._connect_to_log)
         self._files = StoreFiles(self.path)
 
     def open(self) -> int:
@@ -131,9 +131,7 @@ class SqliteStore:
             raise StoreError(f"cannot write {self.path}: {_reason(error)}") from None
         self.record_table.count_added(batch.finished)
         # A hook of SQLite would tell the same in the middle of the commit, and wait for Python's global lock there.
-        self._log_pages += _written_pages(connection)
-        if self._log_pages >= _PAGES_PER_CHECKPOINT:
-            self._checkpoint(connection)
+        self.checkpoints.committed(connection, _written_pages(connection))
         return contract.COMMITTED
 
     def _write(self, connection: apsw.Connection, batch: contract.Batch) -> None:
@@ -237,6 +235,7 @@ class SqliteStore:
         """Return unused space to the file system. Meanwhile it takes twice the space that is in use."""
         try:
             connection = self._connected()
+            self.checkpoints.wait()
             connection.pragma("temp_store", "FILE")  # the whole file is copied there; it may not fit into memory
             connection.execute("VACUUM")
             connection.pragma("wal_checkpoint", "TRUNCATE")
@@ -248,6 +247,7 @@ class SqliteStore:
         """Save the next id, mark the file as closed cleanly, and release the lock."""
         try:
             connection = self._check_files()
+            self.checkpoints.close()
             self._set_meta("next_id", next_id)
             self._set_meta("clean", int(not self._damaged))
             connection.pragma("wal_checkpoint", "TRUNCATE")
@@ -281,7 +281,7 @@ class SqliteStore:
         megabytes, and is skipped on a nearly full disk. Errors are ignored: if they persist, the first commit fails.
         """
         connection = self._connected()
-        length = _PAGES_PER_CHECKPOINT * int(connection.pragma("page_size"))
+        length = sqlite_checkpoints.PAGES * int(connection.pragma("page_size"))
         if _size(f"{self.path}-wal") >= length or _free_space(self.path) < _FREE_TO_PREALLOCATE * length:
             return
         connection.pragma("cache_size", _SMALL_CACHE)
@@ -320,6 +320,7 @@ class SqliteStore:
 
         SQLite still has the old one open, so that nothing is lost: all of it is copied into the file first.
         """
+        self.checkpoints.close()
         connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         self._files.move_replaced_log_away()
         self._disconnect()
@@ -329,15 +330,6 @@ class SqliteStore:
             raise StoreError("the write-ahead log was removed, and a new one cannot be made yet")
         _log.warning("write-ahead log was removed or replaced; a new one was made", extra=_file_field(self.path))
         return connection
-
-    def _checkpoint(self, connection: apsw.Connection) -> None:
-        """Copy the log into the file. If that fails, commits are safe in the log, and the next one tries again."""
-        try:
-            pages, copied = connection.wal_checkpoint()
-        except apsw.Error as error:
-            _log.warning("checkpoint failed", extra=_fields(self.path, _reason(error)))
-        else:
-            self._log_pages = 0 if copied == pages else pages
 
     def _roll_back(self, error: Exception) -> None:
         """Roll back a failed transaction.
@@ -373,12 +365,23 @@ class SqliteStore:
             ("journal_size_limit", 64 * 1024 * 1024), ("cache_size", _CACHE), ("temp_store", "MEMORY"),
         ):  # fmt: skip
             connection.pragma(pragma, value)
-        connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # opens the log and its index
+        _open_log(connection)
         self._files.remember()
         connection.wal_autocheckpoint(0)  # SQLite's own checkpoints ignore errors
-        self._log_pages = 0
+
+    def _connect_to_log(self) -> apsw.Connection:
+        """Another connection, for copying the log."""
+        connection = _connect(self.path, apsw.SQLITE_OPEN_READWRITE)
+        try:
+            _open_log(connection)
+        except apsw.Error:
+            connection.close(True)
+            raise
+        return connection
 
     def _disconnect(self) -> None:
+        with contextlib.suppress(apsw.Error):
+            self.checkpoints.close()
         connection, self._connection = self._connection, None
         if connection is not None:
             with contextlib.suppress(apsw.Error):
@@ -408,6 +411,11 @@ def _connect(path: Path, flags: int) -> apsw.Connection:
 def _written_pages(connection: apsw.Connection) -> int:
     """Return how many pages were written to the log since the last call."""
     return connection.status(apsw.SQLITE_DBSTATUS_CACHE_WRITE, True)[0]
+
+
+def _open_log(connection: apsw.Connection) -> None:
+    """Have SQLite open the log and its index, as it does when it reads."""
+    connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
 
 
 def _size(path: str) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from geartrain.errors import StoreError
-from geartrain.store import sqlite
+from geartrain.store import sqlite_checkpoints
 from geartrain.store.contract import Batch, Store
 from geartrain.store.sqlite import SqliteStore
 from tests.contract.stores.factories import accepted, batch, ids, job, prune, record, records, rows
@@ -162,7 +162,7 @@ def test_failing_prune_forgets_all_that_it_meant_to_or_nothing(tmp_path: Path, d
 @pytest.mark.parametrize("kind", ["write", "sync", "truncate"])
 def test_failing_open_and_close(tmp_path: Path, disk: FaultyDisk, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever fails while a store opens or closes: a StoreError or nothing, and every job afterwards."""
-    monkeypatch.setattr(sqlite, "_PAGES_PER_CHECKPOINT", 30)  # instead of a thousand writes that could fail
+    monkeypatch.setattr(sqlite_checkpoints, "PAGES", 30)  # instead of a thousand writes that could fail
     path = tmp_path / "jobs.db"
     store = SqliteStore(path)
     store.open()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from geartrain.store import sqlite
+from geartrain.store import sqlite_checkpoints
 from geartrain.store.contract import Batch, Store
 from geartrain.store.sqlite import SqliteStore
 from tests.contract.stores.factories import accepted, batch, job, record, records, rows
@@ -104,7 +104,7 @@ def _outcome(path: Path, states: list[State], committed: int) -> str:
 
 def test_new_file_that_is_cut_short_opens(tmp_path: Path, disk: PowerDisk, monkeypatch: pytest.MonkeyPatch) -> None:
     """The power is cut while the file is made: the next start makes it."""
-    monkeypatch.setattr(sqlite, "_PAGES_PER_CHECKPOINT", 30)  # the log gets its length by as many writes
+    monkeypatch.setattr(sqlite_checkpoints, "PAGES", 30)  # the log gets its length by as many writes
     chance = random.Random(SEED)
     cuts: list[Path] = []
     disk.each = lambda: cuts.append(disk.cut(tmp_path / f"cut-{len(cuts)}", chance, 0.5))

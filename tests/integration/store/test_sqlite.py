@@ -8,7 +8,7 @@ import apsw
 import pytest
 
 from geartrain.errors import StoreError
-from geartrain.store import sqlite
+from geartrain.store import sqlite, sqlite_checkpoints
 from geartrain.store.contract import Query
 from geartrain.store.sqlite import SqliteStore
 from tests.contract.stores.factories import batch, finish, ids, job, prune, record, records
@@ -115,6 +115,55 @@ def test_log_that_cannot_be_copied_is_reported_and_loses_nothing(
     store.commit(batch([job(1)]))
     disk.begin(Span("sync", 2, 1))  # the first is that of the commit
     store.commit(batch([job(2, payload=bytes(5 * MIB))]))
+    assert disk.failures == 1
+    (entry,) = caplog.records
+    assert entry.getMessage() == "checkpoint failed"
+    disk.begin(None)
+    store.commit(batch([job(3)]))
+    assert ids(opened()) == [1, 2, 3]
+
+
+def restarts(path: Path) -> int:
+    """How often the log was begun anew."""
+    return int.from_bytes(store_files.log(path).read_bytes()[12:16], "big")
+
+
+def test_log_that_is_copied_in_the_background_is_begun_anew_while_commits_go_on(path: Path, opened: Opened) -> None:
+    store = opened()
+    store.checkpoints.in_background = True
+    last = 1000  # each takes 25 pages of the log or more, so at the latest it is begun anew after 160
+    for id in range(1, last + 1):
+        store.commit(batch([job(id, payload=bytes(100_000))], [record(id - 1)]))
+    assert restarts(path) >= 6
+    assert store_files.log(path).stat().st_size < sqlite_checkpoints.MOST_PAGES * 4096 + MIB
+    assert ids(opened()) == [last]
+
+
+def test_reader_keeps_the_log_from_being_begun_anew_only_while_it_reads(path: Path, opened: Opened) -> None:
+    store = opened()
+    store.checkpoints.in_background = True
+    store.commit(batch([job(1)]))
+    with contextlib.closing(apsw.Connection(str(path), apsw.SQLITE_OPEN_READONLY)) as operator:
+        operator.execute("BEGIN; SELECT count(*) FROM jobs").fetchall()
+        before = restarts(path)
+        for id in range(2, 8):
+            store.commit(batch([job(id, payload=bytes(5 * MIB))]))
+        assert restarts(path) == before
+    for id in range(8, 48):  # a mebibyte each, so that the log is copied at least twice
+        store.commit(batch([job(id, payload=bytes(MIB))]))
+    assert restarts(path) > before
+    assert ids(opened()) == list(range(1, 48))
+
+
+def test_log_that_cannot_be_copied_in_the_background_is_reported_and_loses_nothing(
+    path: Path, opened: Opened, disk: FaultyDisk, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = opened()
+    store.checkpoints.in_background = True
+    store.commit(batch([job(1)]))
+    disk.begin(Span("sync", 2, 1))  # the first is that of the commit
+    store.commit(batch([job(2, payload=bytes(5 * MIB))]))
+    store.checkpoints.wait()
     assert disk.failures == 1
     (entry,) = caplog.records
     assert entry.getMessage() == "checkpoint failed"
