@@ -2,8 +2,8 @@
 
 Assigning a job must not walk all functions that a worker offers, and waking a worker must not walk all workers of a
 function. Workers come in crews, since a hundred processes of one program offer one set of functions. A crew keeps its
-idle workers in the order in which they became idle, and for each priority the queues that have jobs, in the order of
-whose turn it is.
+idle workers in the order in which they became idle, those whose grabs linger before those that sleep, and for each
+priority the queues that have jobs, in the order of whose turn it is.
 
 Nor must a new job walk all crews of its function, since every worker may be a crew of its own. Therefore a list is
 corrected only by the verb that finds it outdated:
@@ -106,6 +106,7 @@ class Crew:
         "is_distant",
         "key",
         "last_claim_at",
+        "lingering",
         "parked",
         "ready",
         "size",
@@ -119,7 +120,8 @@ class Crew:
         self.changed_crews: list[Crew] | None = None  # see `note_change`
         self.is_changed = False  # it is in that list
         self.idle_size: i64 = 0  # how many of its workers are idle
-        self.idle: LinkedList[Worker] = LinkedList()
+        self.idle: LinkedList[Worker] = LinkedList()  # those that sleep
+        self.lingering: LinkedList[Worker] = LinkedList()  # those whose requests for a job are not answered yet
         self.ready: list[LinkedList[ReadyQueue]] = [LinkedList(), LinkedList(), LinkedList()]  # by priority
         self.parked: LinkedList[IdleCrew] = LinkedList()  # those of functions that consider it busy
         self.cold_queue: JobQueue | None = None  # that was left out last, as the payload of its next job is being read
@@ -154,10 +156,14 @@ class Crew:
             entry.end()
         self.functions.clear()
 
-    def add_idle(self, worker: Worker) -> None:
-        """A worker becomes idle."""
+    def add_idle(self, worker: Worker, lingers: bool = False) -> None:
+        """A worker becomes idle. One that lingers gets a job before those that sleep: it need not be woken."""
         worker.idle = True
-        self.idle.append(worker)
+        worker.lingers = lingers
+        if lingers:
+            self.lingering.append(worker)
+        else:
+            self.idle.append(worker)
         self.idle_size += 1
         if self.changed_crews is not None:
             self.note_change()
@@ -171,7 +177,11 @@ class Crew:
     def remove_idle(self, worker: Worker) -> None:
         """An idle worker is no longer idle."""
         worker.idle = False
-        self.idle.remove(worker)
+        if worker.lingers:
+            worker.lingers = False
+            self.lingering.remove(worker)
+        else:
+            self.idle.remove(worker)
         self.idle_size -= 1
         if self.changed_crews is not None:
             self.note_change()
@@ -222,16 +232,16 @@ def announce(queue: JobQueue) -> None:
 
 
 def pop_idle_worker(idle_crews: LinkedList[IdleCrew]) -> Worker | None:
-    """Remove and return the worker that has been idle longest, in the crew whose turn it is."""
+    """Remove and return a worker of the crew whose turn it is: the one that lingers, or else sleeps, longest."""
     while not idle_crews.is_empty:
         entry = idle_crews.first
         assert entry is not None
         crew = entry.crew
-        worker = crew.idle.first
+        worker = crew.idle.first if crew.lingering.is_empty else crew.lingering.first
         idle_crews.remove(entry)
         if worker is not None:
             crew.remove_idle(worker)
-        if not crew.idle.is_empty:
+        if crew.idle_size:
             idle_crews.append(entry)
         else:
             entry.is_parked = True

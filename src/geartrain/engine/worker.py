@@ -40,6 +40,7 @@ class Worker(LinkedNode):
         "inbox",
         "is_distant",
         "leaving_reason",
+        "lingers",
         "name",
         "number",
         "peer",
@@ -58,6 +59,7 @@ class Worker(LinkedNode):
         self.running = HeldJobs()
         self.crew: Crew | None = None  # None until it asks for jobs
         self.idle = False  # waits for `wake`
+        self.lingers = False  # it is idle, and its request for a job is not answered yet
         self.inbox: list[LiveJob] | None = None  # copies of broadcast jobs that it has yet to claim
         self.is_distant = False  # stands for workers of another server; set before it asks for jobs
         self.forgiven: set[bytes] | None = None  # see `forgive_late`

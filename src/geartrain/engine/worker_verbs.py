@@ -174,8 +174,11 @@ class WorkerVerbs(LoanVerbs):
                 return None
         return job
 
-    def sleep(self, worker: Worker) -> None:
-        """The worker becomes idle; it is woken at once if there are jobs for it."""
+    def sleep(self, worker: Worker, lingers: bool = False) -> None:
+        """The worker becomes idle; it is woken at once if there are jobs for it.
+
+        One that `lingers` is served before those of its crew that do not: it has asked, and waits for the answer.
+        """
         if worker.idle:
             return
         crew = worker.crew
@@ -184,7 +187,7 @@ class WorkerVerbs(LoanVerbs):
         if worker.inbox or crew.has_work():
             worker.wake()
             return
-        crew.add_idle(worker)
+        crew.add_idle(worker, lingers)
 
     def stop_sleeping(self, worker: Worker) -> None:
         """The worker is no longer idle."""

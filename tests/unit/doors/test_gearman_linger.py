@@ -146,6 +146,16 @@ def test_workers_that_begin_at_different_times_are_answered_in_order(bench: Benc
     assert (worker.heard(), other.heard()) == (b"", wire.NO_JOB_PACKET)
 
 
+def test_a_grab_that_lingers_goes_before_a_worker_that_sleeps(bench: Bench, worker: Peer) -> None:
+    sleeper = Peer(bench)
+    assert sleeper.send(wire.request(wire.CAN_DO, b"f") + wire.request(wire.PRE_SLEEP)) == b""
+    assert worker.send(GRAB) == b""
+    handle = bench.submit()
+    assert (worker.heard(), sleeper.heard()) == (wire.assignment(wire.JOB_ASSIGN, handle, b"f", b"x"), b"")
+    bench.submit()
+    assert (worker.heard(), sleeper.heard()) == (b"", wire.NOOP_PACKET)
+
+
 def test_a_worker_that_leaves_while_it_lingers_is_forgotten(bench: Bench, worker: Peer) -> None:
     assert worker.send(GRAB) == b""
     worker.connection.connection_lost(None)

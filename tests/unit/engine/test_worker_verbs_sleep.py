@@ -44,6 +44,32 @@ def test_one_job_wakes_the_worker_that_has_been_idle_longest(engine: Engine) -> 
     assert woken(*workers) == [1, 1, 0, 0]
 
 
+def test_workers_that_linger_get_jobs_before_those_that_sleep(engine: Engine) -> None:
+    asleep = hire(engine, b"f", asleep=True)
+    lingering = [hire(engine, b"f") for _ in range(2)]
+    for worker in lingering:
+        engine.sleep(worker, lingers=True)
+    assert [worker.idle for worker in lingering] == [True, True]
+    for expected in ([0, 1, 0], [0, 1, 1], [1, 1, 1]):
+        engine.submit(b"f", background=True)
+        assert woken(asleep, *lingering) == expected
+    assert not any(worker.lingers for worker in lingering)
+
+
+def test_a_worker_that_no_longer_lingers_has_its_turn_as_one_that_sleeps(engine: Engine) -> None:
+    one, two, three = (hire(engine, b"f") for _ in range(3))
+    engine.sleep(one, lingers=True)
+    engine.sleep(two)
+    engine.stop_sleeping(one)
+    assert (one.idle, one.lingers) == (False, False)
+    engine.sleep(one)
+    engine.sleep(three, lingers=True)
+    engine.remove_worker(three)
+    for expected in ([0, 1, 0], [1, 1, 0]):
+        engine.submit(b"f", background=True)
+        assert woken(one, two, three) == expected
+
+
 @pytest.mark.parametrize(("count", "expected"), [(1, 1), (2, 2), (3, 3), (50, 4)])
 def test_one_job_wakes_as_many_as_the_policy_says(engine: Engine, count: int, expected: int) -> None:
     engine.policy.wake_count = count

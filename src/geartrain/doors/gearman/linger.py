@@ -56,7 +56,7 @@ class LingeringGrabs:
             self._waiting.append(worker)
         if self._timer is None:
             self._timer = self._tick_loop.timers.call_later(self._interval, self._expire)
-        self._engine.sleep(worker)
+        self._engine.sleep(worker, lingers=True)
         return True
 
     def close(self) -> None:
