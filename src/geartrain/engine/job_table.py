@@ -28,11 +28,12 @@ class JobTable:
 
     Ids are consecutive, so neighbours share a block instead of having a dictionary entry each. The job that is added
     or removed next mostly belongs to the block of the previous one, so both blocks are cached, and the cost does not
-    depend on the number of jobs. A block is removed with its last job. It is small enough that a job which outlives
-    all its neighbours does not take much more memory than itself.
+    depend on the number of jobs. A block is removed with its last job, but for the one to which jobs are being added:
+    where one job runs at a time, each would make a block of its own. It is small enough that a job which outlives all
+    its neighbours does not take much more memory than itself.
     """
 
-    __slots__ = ("_add_block", "_add_number", "_blocks", "_remove_block", "_remove_number", "_size")
+    __slots__ = ("_add_block", "_add_number", "_blocks", "_most_blocks", "_remove_block", "_remove_number", "_size")
 
     def __init__(self) -> None:
         self._blocks: dict[int, JobBlock] = {}
@@ -40,21 +41,32 @@ class JobTable:
         self._add_number: i64 = _NO_BLOCK
         self._remove_number: i64 = _NO_BLOCK
         self._size: i64 = 0
+        self._most_blocks = 0  # at the same time
 
     def add(self, job: LiveJob) -> None:
         """Add a job that is not in the table."""
         id: i64 = job.id
         number = id >> _SHIFT
         if number != self._add_number:
-            block = self._blocks.get(number)
-            if block is None:
-                block = self._blocks[number] = JobBlock()
-            self._add_block = block
-            self._add_number = number
+            self._add_to_block(number)
         block = self._add_block
         block.jobs[id & _MASK] = job
         block.size += 1
         self._size += 1
+
+    def _add_to_block(self, number: i64) -> None:
+        """Jobs are added to another block from now on."""
+        before = self._add_number
+        if before != _NO_BLOCK and not self._add_block.size:
+            del self._blocks[before]
+            if self._remove_number == before:
+                self._remove_number = _NO_BLOCK
+        block = self._blocks.get(number)
+        if block is None:
+            block = self._blocks[number] = JobBlock()
+            self._most_blocks = max(self._most_blocks, len(self._blocks))
+        self._add_block = block
+        self._add_number = number
 
     def remove(self, job: LiveJob) -> None:
         """Remove a job that is in the table."""
@@ -67,11 +79,9 @@ class JobTable:
         block.jobs[id & _MASK] = None
         block.size -= 1
         self._size -= 1
-        if not block.size:
+        if not block.size and number != self._add_number:
             del self._blocks[number]
             self._remove_number = _NO_BLOCK
-            if number == self._add_number:
-                self._add_number = _NO_BLOCK
 
     def get(self, id: int) -> LiveJob | None:
         block = self._blocks.get(id >> _SHIFT)
@@ -99,6 +109,13 @@ class JobTable:
     def shrink(self) -> None:
         """Release the memory of an empty table: a dictionary keeps its size when its entries are deleted."""
         self._blocks = {}
+        self._add_number = self._remove_number = _NO_BLOCK
+        self._most_blocks = 0
+
+    @property
+    def most(self) -> int:
+        """How many jobs were in it at once, at most, since it was shrunk last; rounded up to whole blocks."""
+        return self._most_blocks * _SLOTS
 
     def __iter__(self) -> Iterator[int]:
         return (job.id for job in self.values())

@@ -38,8 +38,10 @@ from geartrain.engine.unique_index import UniqueIndex
 from geartrain.engine.worker import Worker
 from geartrain.model import JobState, id_from_handle
 
-# An engine that becomes empty releases memory if it has had this many jobs since the last time.
+# An engine that becomes empty releases memory if it has had this many jobs at once. If it has had as many one after the
+# other, it does so once in a while: returning memory takes milliseconds, in which nobody is answered.
 _RELEASE_MEMORY_AFTER: Final = 10_000
+_RELEASE_MEMORY_EVERY: Final = 60.0  # seconds
 
 
 class EngineState(FlowControl):
@@ -92,7 +94,8 @@ class EngineState(FlowControl):
         self.observer: Observer | None = None  # receives the events of every job
         self.timers: list[Timer] = []
         self._observers: list[Observer] = []
-        self._memory_released_at = first_id  # the next id at that time
+        self._memory_released_at = 0.0
+        self._memory_released_id = first_id  # the next id at that time
         self._dead_foreground: OrderedDict[int, None] = OrderedDict()  # ids, the oldest first
         self._ids_by_handle: dict[bytes, int] = {}  # of restored jobs whose handle does not end in their id
 
@@ -323,7 +326,7 @@ class EngineState(FlowControl):
                 self.held_keys.discard(job.id)
                 if not job.background:
                     self.journal.release_key(job)
-        if not len(self.jobs) and self.next_id - self._memory_released_at > _RELEASE_MEMORY_AFTER:
+        if not len(self.jobs) and self.next_id - self._memory_released_id > _RELEASE_MEMORY_AFTER:
             self._release_memory()
         watchers = job.watchers
         if watchers:
@@ -333,8 +336,12 @@ class EngineState(FlowControl):
         return watchers
 
     def _release_memory(self) -> None:
-        """Shrink the tables: an emptied dictionary keeps the size that it had with many jobs."""
-        self._memory_released_at = self.next_id
+        """Shrink the tables, if it is time: an emptied dictionary keeps the size that it had with many jobs."""
+        many = self.jobs.most > _RELEASE_MEMORY_AFTER
+        if not many and 0.0 <= self.now - self._memory_released_at < _RELEASE_MEMORY_EVERY:
+            return
+        self._memory_released_at = self.now
+        self._memory_released_id = self.next_id
         self.jobs.shrink()
         self.unique_jobs.shrink()
         self.journal.drained()

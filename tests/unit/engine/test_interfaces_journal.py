@@ -179,18 +179,35 @@ def test_a_dead_foreground_job_is_journalled_when_it_is_retried(
     assert job.background
 
 
-def test_drained_is_called_once_after_many_jobs(engine: Engine) -> None:
-    told = []
+class DrainedJournal(Journal):
+    """Notes down after which job it was told that the engine had drained."""
 
-    class Tidy(Journal):
-        def drained(self) -> None:
-            assert not engine.jobs
-            told.append(engine.next_id)
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.told: list[int] = []
 
-    engine.journal = Tidy()
+    def drained(self) -> None:
+        assert not self.engine.jobs
+        self.told.append(self.engine.next_id - 1)
+
+
+def test_drained_is_called_once_a_minute_while_one_job_runs_at_a_time(engine: Engine) -> None:
+    journal = engine.journal = DrainedJournal(engine)
     worker = hire(engine, b"f")
-    for count in (9_000, 2_000, 2_000):
-        for _ in range(count):
+    for step, seconds in enumerate((0.0, 30.0, 29.0, 1.0), start=1):
+        engine.now += seconds
+        for _ in range(10_001):
             engine.submit(b"f", b"key", background=True)
             engine.complete(worker, claim(engine, worker), b"")
-    assert len(told) == 1
+        assert journal.told == [10_001, 30_004][: 1 if step < 4 else 2]
+
+
+def test_drained_is_called_whenever_the_last_of_many_jobs_has_ended(engine: Engine) -> None:
+    journal = engine.journal = DrainedJournal(engine)
+    worker = hire(engine, b"f")
+    for count in (10_100, 10_100, 500):
+        for _ in range(count):
+            engine.submit(b"f", background=True)
+        for _ in range(count):
+            engine.complete(worker, claim(engine, worker), b"")
+    assert journal.told == [10_100, 20_200]

@@ -42,7 +42,18 @@ def test_many_jobs_are_added_and_removed() -> None:
             table.remove(job)
         assert not table
         assert list(table) == []
+        assert table.most == 1024, "whole blocks"
         table.shrink()
+        assert table.most == 0
+
+
+def test_jobs_that_pass_one_by_one_take_the_room_of_one_block() -> None:
+    table = JobTable()
+    for id in range(1000):
+        job = made(id)
+        table.add(job)
+        table.remove(job)
+        assert (list(table), table.most) == ([], 64)
 
 
 def test_invalid_ids_are_not_found() -> None:
