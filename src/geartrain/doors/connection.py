@@ -84,16 +84,20 @@ class Connection(PeerIdentity):
             if self._refused is not None:
                 self._refused.discard(len(data))
             return
-        self.tick_loop.start_tick()
-        if self.suspended or self.blocked:
-            self._keep_unhandled(data)
-            return
-        self._turn_ends = 0.0
-        self.feed(data)
-        self.handle_input()
-        buffer = self._buffer
-        if buffer is not None and (self._inflight or buffer.incomplete_size):
-            self.count_inflight(self.incomplete()[1])
+        is_tick = self.tick_loop.begin_read()
+        try:
+            if self.suspended or self.blocked:
+                self._keep_unhandled(data)
+                return
+            self._turn_ends = 0.0
+            self.feed(data)
+            self.handle_input()
+            buffer = self._buffer
+            if buffer is not None and (self._inflight or buffer.incomplete_size):
+                self.count_inflight(self.incomplete()[1])
+        finally:
+            if is_tick:
+                self.tick_loop.end_read()
 
     def eof_received(self) -> bool:
         """Write what is left, then close; the peer may still read."""
