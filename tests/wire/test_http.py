@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from geartrain.errors import WireError
-from geartrain.wire.http import HEAD_LIMIT, RequestReader
+from geartrain.wire.http import HEAD_LIMIT, RequestHead, RequestReader
 
 LIMIT = 1000  # bytes of a body
 
@@ -240,6 +240,43 @@ def test_connections_that_are_kept_alive(version: bytes, option: bytes, kept: bo
 def test_expectations() -> None:
     assert head_of(b"PUT / HTTP/1.1\r\nExpect: 100-Continue\r\n\r\n").expects_continue
     assert not head_of(b"PUT / HTTP/1.0\r\nExpect: 100-continue\r\n\r\n").expects_continue
+
+
+def heads_of(*requests: bytes) -> list[RequestHead]:
+    """The heads of requests without a body, one after the other on a connection."""
+    reader = RequestReader(LIMIT)
+    heads = []
+    for data in requests:
+        reader.feed(data)
+        head = reader.next_head()
+        assert head is not None
+        assert reader.next_body() == b""
+        heads.append(head)
+    return heads
+
+
+def test_a_head_that_comes_again_is_not_parsed_again() -> None:
+    request = b"GET /a?b HTTP/1.1\r\nHost: x\r\n\r\n"
+    other = request.replace(b"/a", b"/c")
+    first, second, third, fourth = heads_of(request, request, other, request)
+    assert second is first
+    assert [head.path for head in (first, third, fourth)] == [b"/a", b"/c", b"/a"]
+
+
+def test_a_head_whose_length_differs_is_another() -> None:
+    reader = RequestReader(LIMIT)
+    bodies = []
+    for body in (b"a", b"b", b"cd", b"", b"e"):
+        reader.feed(b"POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
+        assert reader.next_head() is not None
+        bodies.append(reader.next_body())
+    assert bodies == [b"a", b"b", b"cd", b"", b"e"]
+
+
+def test_an_expectation_is_met_each_time() -> None:
+    """It is cleared when it has been met, so the head of another request must not be the same object."""
+    first, second = heads_of(*[b"PUT / HTTP/1.1\r\nExpect: 100-continue\r\n\r\n"] * 2)
+    assert first is not second
 
 
 class Peer:

@@ -8,7 +8,8 @@ Reading is strict, because a proxy in front of the server must not see other req
 length or chunks. Every violation is a WireError.
 
 A client sends the same headers with each request. So each connection remembers the last few blocks of headers, without
-the length of the body, and parses a block only once.
+the length of the body, and parses a block only once. A head that is the same as the one before, to the byte, is not
+parsed at all.
 
 >>> reader = RequestReader(1000)
 >>> reader.feed(b"POST /a?b=1 HTTP/1.1\\r\\nHost: x\\r\\nContent-Length: 2\\r\\n\\r\\nhi")
@@ -92,6 +93,8 @@ class RequestReader:
         "_at",
         "_body",
         "_data",
+        "_last_bytes",
+        "_last_head",
         "_left",
         "_line_is_valid",
         "_lines",
@@ -118,6 +121,8 @@ class RequestReader:
         self._lines = 0  # bytes of chunk sizes and trailers
         self._with_length: dict[bytes, RequestHeaders] = {}  # by their bytes without the length
         self._without_length: dict[bytes, RequestHeaders] = {}
+        self._last_bytes = b""  # of the last head that may be met again; empty: there was none
+        self._last_head: RequestHead | None = None
 
     def feed(self, data: bytes) -> None:
         """Add what was read. Everything that is complete should have been taken before."""
@@ -167,7 +172,7 @@ class RequestReader:
         else:
             self.begun += 1
         self._at = end + len(_BLANK_LINE)
-        head = self._head(data[at:end])
+        head = self._known_or_parsed(data[at:end])
         self._left = head.length
         self._lines = 0
         self._phase = _CHUNK_SIZE if head.length == CHUNKED else _BODY
@@ -211,6 +216,17 @@ class RequestReader:
         if partial.find(b"\n\n", max(self._searched - 1, 0)) >= 0:
             raise _bad("lines must end with CR LF")
         self._searched = len(partial)
+
+    def _known_or_parsed(self, data: bytes) -> RequestHead:
+        """The head in these bytes."""
+        known = self._last_head
+        if known is not None and data == self._last_bytes:
+            return known
+        head = self._head(data)
+        if len(data) <= _LONGEST_REMEMBERED and not head.expects_continue:  # which changes while it is answered
+            self._last_bytes = data
+            self._last_head = head
+        return head
 
     def _head(self, head: bytes) -> RequestHead:
         line_end = head.find(_CRLF)

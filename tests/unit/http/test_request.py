@@ -64,4 +64,5 @@ def test_unknown_parameters_are_refused() -> None:
 
 
 def test_names_in_paths() -> None:
-    assert request.quoted(b"a/b\xff?") == "a%2Fb%FF%3F"
+    assert request.quoted(b"a/b\xff?") == b"a%2Fb%FF%3F"
+    assert request.quoted(b"H:lap-top.example:17") == b"H%3Alap-top.example%3A17"

@@ -7,7 +7,6 @@ import contextlib
 import email.utils
 import functools
 import logging
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from geartrain.audit import LOGIN, REFUSED
@@ -44,6 +43,7 @@ class HttpApp:
         self._engine = tick_loop.engine
         self._date = b""
         self._dated = 0  # the second of `_date`
+        self._not_durable: dict[tuple[bool, bool, bool], bytes] = {}  # with that date; see `not_durable`
 
     def close(self) -> None:
         """Answer requests that wait, and refuse new ones: the door closes."""
@@ -55,39 +55,62 @@ class HttpApp:
         if second != self._dated:
             self._dated = second
             self._date = email.utils.formatdate(second, usegmt=True).encode()
+            self._not_durable.clear()
         return self._date
 
-    def admit(self, request: Request) -> Callable[[bytes], Answer]:
-        """What answers the request when its body has arrived; an exception if it is refused before."""
+    def not_durable(self, is_old: bool, keep_alive: bool, without_body: bool) -> bytes:
+        """What is sent instead of a response whose changes cannot be written. Each such response has one ready."""
+        date = self.date()
+        key = (is_old, keep_alive, without_body)
+        data = self._not_durable.get(key)
+        if data is None:
+            response = problems.answer("unavailable", str(NotDurableError()))
+            data = self._not_durable[key] = response.encode(date, is_old, keep_alive, without_body)
+        return data
+
+    def admit(self, request: Request) -> None:
+        """Decide what answers the request when its body has arrived; an exception if it is refused before."""
         context = self.context
         if context.closing.done():
             raise Refusal("unavailable", "the server is stopping", _CLOSE)
         routes, names = self._router.find(request.head.path)
         if not routes and context.options.gearmand_http and gearmand_protocol.is_function(request):
-            return gearmand_protocol.admit(request, context)
+            request.answer = gearmand_protocol.admit(request, context)
+            return
         guard = context.guard
         guard.check_host(request)
         guard.check_origin(request)
         if not routes and not request.path.startswith(API):
-            return functools.partial(_static_file, request)
-        route = routes.get(request.method) or _choose(routes, request.method)
-        request.audit_name = route.audit_name
-        identity = guard.identity(request) if route.scopes else None
-        if identity is not None:
-            HttpPeer(request, context).log_in(identity)
-        guard.require(identity, route.scopes)
-        query = api.parameters(request.head.query, route.query)
-        return functools.partial(self._handle, request, route, names, identity, query)
+            request.answer = functools.partial(_static_file, request)
+            return
+        route = routes.get(request.method)
+        if route is None:
+            route = _choose(routes, request.method)
+        request.route = route
+        scopes = route.scopes
+        identity: Identity | None = None
+        if scopes:
+            identity = guard.identity(request)
+            if identity is not None:
+                HttpPeer(request, context).log_in(identity)
+                guard.require(identity, scopes)
+        request.names = names
+        request.identity = identity
+        request.query = api.parameters(request.head.query, route.query)
 
-    def _handle(
-        self, request: Request, route: Route, names: list[bytes], identity: Identity | None, query: Any, data: bytes
-    ) -> Answer:
+    def answer(self, request: Request, data: bytes) -> Answer:
+        """Answer a request that was admitted, and whose body this is."""
+        answer, route = request.answer, request.route
+        if answer is not None:
+            request.answer = None  # it refers to the request
+            return answer(data)
+        assert route is not None
         body: Any = None
         if route.body is RawBytes:
             body = data
         elif route.body is not None:
             body = api.json_body(request, data, route.body)
-        return route.handler(ApiRequest(request, self.context, names, identity, query, body))
+        return route.handler(ApiRequest(request, self.context, request.names, request.identity, request.query, body))
 
     def problem(self, request: Request, error: Exception) -> Response:
         """The response to a request that was refused, or that failed."""
@@ -111,8 +134,9 @@ class HttpApp:
         identity = None
         with contextlib.suppress(Refusal):
             identity = self.context.guard.identity(request)
+        name = request.method if request.route is None else request.route.audit_name
         audit.record(
-            LOGIN if refusal.kind == "unauthorized" else request.audit_name or request.method,
+            LOGIN if refusal.kind == "unauthorized" else name or request.method,
             REFUSED,
             identity=identity,
             peer=HttpPeer(request, self.context),

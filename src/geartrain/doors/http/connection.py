@@ -8,7 +8,6 @@ order and a client cannot fill the memory with them.
 
 import asyncio
 import logging
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from geartrain.doors.connection import Connection
@@ -16,7 +15,7 @@ from geartrain.doors.http import problems
 from geartrain.doors.http.request import ClientAddress, Request
 from geartrain.doors.http.response import LATER, Response, StreamResponse
 from geartrain.doors.http.route import Answer
-from geartrain.errors import NotDurableError, WireError
+from geartrain.errors import WireError
 from geartrain.rights import Identity
 from geartrain.wire import foreign_protocol
 from geartrain.wire.http import RequestReader
@@ -48,7 +47,6 @@ class HttpConnection(Connection):
         self._app = app
         self._reader = RequestReader(door.limits.max_packet)
         self._request: Request | None = None  # whose body arrives, or that is answered
-        self._answering: Callable[[bytes], Answer] | None = None  # what answers it when its body is there
         self._task: asyncio.Task[None] | None = None  # that answers it
         self._ends = False  # after the current response
         self._client: ClientAddress | None = None
@@ -128,7 +126,7 @@ class HttpConnection(Connection):
     def _admit(self, request: Request) -> bool:
         """Check the request before its body has arrived."""
         try:
-            self._answering = self._app.admit(request)
+            self._app.admit(request)
         except Exception as error:
             response = self._app.problem(request, error)
         else:
@@ -144,11 +142,9 @@ class HttpConnection(Connection):
         return False
 
     def _answer(self, request: Request, body: bytes) -> None:
-        answering = self._answering
-        assert answering is not None
-        self._request = self._answering = None
+        self._request = None
         try:
-            answer = answering(body)
+            answer = self._app.answer(request, body)
         except Exception as error:
             answer = self._app.problem(request, error)
         if isinstance(answer, Response) and answer is not LATER and not isinstance(answer, StreamResponse):
@@ -197,8 +193,7 @@ class HttpConnection(Connection):
         date = self._app.date()
         data = response.encode(date, head.is_old, keep_alive, without_body)
         if response.is_durable and self.tick_loop.durability.last_ticket:
-            failed = self._app.problem(request, NotDurableError())
-            self.acknowledge(data, failed.encode(date, head.is_old, keep_alive, without_body))
+            self.acknowledge(data, self._app.not_durable(head.is_old, keep_alive, without_body))
         else:
             self.write(data)
         self._idle_since = 0.0

@@ -18,9 +18,13 @@ from geartrain.wire.http import RequestHead
 if TYPE_CHECKING:
     from geartrain.doors.http.connection import HttpConnection
     from geartrain.doors.http.context import HttpContext
+    from geartrain.doors.http.route import Answer, Route
 
 JSON: Final = "application/json"
 _IN_HANDLES: Final = b":-.0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
+# For `bytes.translate`: changes every byte that a handle of ours has not, and no other.
+_OF_HANDLES: Final = bytes(byte if byte in _IN_HANDLES else ord("-") for byte in range(256))
+_NO_NAMES: Final[list[bytes]] = []
 _encode: Final = msgspec.json.Encoder().encode
 _LONGEST_ERROR: Final = 300  # characters of an error that may quote the body
 
@@ -36,14 +40,18 @@ class Request:
     """One request of a connection, until it is answered."""
 
     __slots__ = (
-        "audit_name",
+        "answer",
         "client",
         "connection",
         "disconnected",
         "head",
         "headers",
+        "identity",
         "method",
+        "names",
         "on_disconnect",
+        "query",
+        "route",
         "scheme",
     )
 
@@ -60,7 +68,11 @@ class Request:
         self.connection = connection
         self.client = client
         self.scheme = scheme
-        self.audit_name = ""  # what the audit log calls it, if it is refused
+        self.answer: Callable[[bytes], Answer] | None = None  # what answers it if its path is none of the API
+        self.route: Route | None = None  # otherwise; and what `ApiRequest` has of it
+        self.names: list[bytes] = _NO_NAMES
+        self.identity: Identity | None = None
+        self.query: Any = None
         self.disconnected = False
         self.on_disconnect: Callable[[], object] | None = None
 
@@ -206,11 +218,11 @@ def raw(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def quoted(name: bytes) -> str:
+def quoted(name: bytes) -> bytes:
     """Bytes percent-encoded for a path."""
-    if not name.translate(None, _IN_HANDLES):  # faster, and every submission needs it
-        return name.decode("ascii").replace(":", "%3A")
-    return urllib.parse.quote(name, safe="")
+    if name.translate(_OF_HANDLES) == name:  # faster, and every submission needs it
+        return name.replace(b":", b"%3A")
+    return urllib.parse.quote(name, safe="").encode()
 
 
 def shown(text: str) -> str:

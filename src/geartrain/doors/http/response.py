@@ -36,14 +36,20 @@ _beginnings: Final[dict[tuple[int, str], bytes]] = {}  # by status and media typ
 class Response:
     """What a request is answered with."""
 
-    __slots__ = ("body", "headers", "is_durable", "media_type", "status_code")
+    __slots__ = ("body", "headers", "is_durable", "lines", "media_type", "status_code")
 
     def __init__(
-        self, body: bytes = b"", status_code: int = 200, headers: dict[str, str] | None = None, media_type: str = ""
+        self,
+        body: bytes = b"",
+        status_code: int = 200,
+        headers: dict[str, str] | None = None,
+        media_type: str = "",
+        lines: bytes = b"",
     ) -> None:
         self.body = body
         self.status_code = status_code
         self.headers: dict[str, str] = {}  # besides those of every response
+        self.lines = lines  # further headers as they are written, for what is sent a hundred thousand times
         self.media_type = media_type
         self.is_durable = False  # it is sent when every change so far is on disk
         if headers:
@@ -66,6 +72,8 @@ class Response:
         """The bytes of the response; only the head, if a stream of chunks follows."""
         body = self.body
         beginning = self._beginning()
+        if self.lines:
+            beginning += self.lines
         has_body = self.status_code not in _WITHOUT_BODY
         if keep_alive and has_body and not (is_old or without_body or chunks):
             return b"HTTP/1.1 %bdate: %b\r\ncontent-length: %d\r\n\r\n%b" % (beginning, date, len(body), body)

@@ -28,6 +28,7 @@ class Router:
 
     def __init__(self, routes: Iterable["Route"]) -> None:
         self._root = RouteNode()
+        self._fixed: dict[bytes, dict[str, Route]] = {}  # the routes of paths without names: most requests have one
         for route in routes:
             self._add(route)
 
@@ -40,9 +41,14 @@ class Router:
             else:
                 node = node.below.setdefault(part.encode(), RouteNode())
         node.routes[route.method] = route
+        if not route.names:
+            self._fixed[route.path.encode()] = node.routes
 
     def find(self, raw_path: bytes) -> tuple[dict[str, "Route"], list[bytes]]:
         """The routes of a path by method (none if there is no such path), and the names in it."""
+        fixed = self._fixed.get(raw_path)
+        if fixed is not None:
+            return fixed, []
         node = self._root
         names: list[bytes] = []
         for part in raw_path.lstrip(b"/").split(b"/"):

@@ -8,21 +8,26 @@ import msgspec
 
 from geartrain import jsonbytes
 from geartrain.admin import presentation, views
-from geartrain.admin.job_watch import JobEndWatcher
+from geartrain.doors.http import job_json
 from geartrain.doors.http import request as api
+from geartrain.doors.http.foreground import ForegroundWatcher
 from geartrain.doors.http.problems import Refusal
 from geartrain.doors.http.request import ApiRequest
 from geartrain.doors.http.response import LATER, Response
 from geartrain.doors.http.route import API, Answer
 from geartrain.doors.http.submission import Submission
-from geartrain.doors.http.watcher import EndWatcher, ForegroundWatcher, ended_job
+from geartrain.doors.http.watcher import EndWatcher
+from geartrain.engine.engine import Engine
+from geartrain.engine.interfaces import Watcher
 from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import RESERVING
+from geartrain.jsonbytes import JsonBytes
 from geartrain.model import Priority
 from geartrain.runtime.submitted_handle import SubmittedHandle
 
 _DOOR: Final = "http"
-_PRIORITIES: Final = {priority.name.lower(): priority for priority in Priority}
+_PRIORITIES: Final = {priority.name.lower(): int(priority) for priority in Priority}
+_LOCATION: Final = f"location: {API}/jobs/".encode()
 
 
 def submit(request: ApiRequest) -> Answer:
@@ -36,7 +41,7 @@ def submit(request: ApiRequest) -> Answer:
 
 def _submit_foreground(request: ApiRequest, submission: Submission) -> Answer:
     watcher = ForegroundWatcher(request.context, request.http, submission.wait)
-    queue(request, submission, watcher)
+    queue(request.begin_tick(), submission, watcher)
     if watcher.response is not None:
         return watcher.response
     watcher.wait()
@@ -54,15 +59,15 @@ async def _submit_after(request: ApiRequest, submission: Submission) -> Response
 def _submit(request: ApiRequest, submission: Submission, after: bytes = b"") -> Answer:
     tick_loop = request.context.tick_loop
     watcher = EndWatcher(tick_loop.engine, tick_loop.loop) if submission.wait else None
-    job = queue(request, submission, watcher, after)
-    view = presentation.job_view(job, views.SHOWN_BYTES)
+    job = queue(request.begin_tick(), submission, watcher, after)
     if watcher is None and job.state is not RESERVING:
-        return api.when_durable(_created(view, job.handle))
+        return api.when_durable(_created(job_json.submitted(job), job.handle))
+    view = presentation.job_view(job, views.SHOWN_BYTES)
     return _submit_and_wait(request, submission, watcher, SubmittedHandle(tick_loop.engine, job), view)
 
 
-def _created(view: views.JobView, handle: bytes) -> Response:
-    return api.json(view, 201, {"Location": f"{API}/jobs/{api.quoted(handle)}"})
+def _created(body: bytes, handle: bytes) -> Response:
+    return Response(body, 201, None, api.JSON, b"%b%b\r\n" % (_LOCATION, api.quoted(handle)))
 
 
 async def _submit_and_wait(
@@ -80,49 +85,55 @@ async def _submit_and_wait(
             await submitted.settled()
         handle = submitted.handle
         if watcher is None:
-            return _created(msgspec.structs.replace(view, handle=jsonbytes.encode(handle)), handle)
+            settled = msgspec.structs.replace(view, handle=jsonbytes.encode(handle))
+            return _created(msgspec.json.encode(settled), handle)
         has_ended = await context.wait(watcher.end, request.http, submission.wait)
     finally:
         if watcher is not None:
             context.tick_loop.begin_tick().unwatch_all(watcher)
     if has_ended:
-        return api.json(ended_job(watcher.end.result()))
+        end = watcher.end.result()
+        return Response(job_json.ended(end.job, end.result, end.at), 200, None, api.JSON)
     if not submission.background:
         raise Refusal("not-over", f"the job did not end within {submission.wait:g} seconds; its result is discarded")
     return api.json(await context.admin.job(handle), 202)
 
 
-def queue(
-    request: ApiRequest, submission: Submission, watcher: JobEndWatcher | None = None, after: bytes = b""
-) -> LiveJob:
-    """Submit a job to the engine."""
-    engine = request.begin_tick()
+def queue(engine: Engine, submission: Submission, watcher: Watcher | None = None, after: bytes = b"") -> LiveJob:
+    """Submit a job to the engine, whose tick has begun."""
+    now = engine.now
     run_at = submission.run_at or 0.0
     if submission.delay:
-        run_at = engine.now + submission.delay
-    expires_at = engine.now + submission.expires if submission.expires else submission.expires_at or 0.0
+        run_at = now + submission.delay
+    expires_at = now + submission.expires if submission.expires else submission.expires_at or 0.0
     if expires_at and expires_at <= run_at:
         raise Refusal("bad-request", "the job would expire before it may run")
+    unique, partition = submission.unique, submission.partition
     return engine.submit(
-        jsonbytes.decode(submission.function),
-        unique=jsonbytes.decode(submission.unique) if submission.unique else b"",
+        _bytes(submission.function),
+        unique=_bytes(unique) if unique else b"",
         payload=_payload(submission),
         priority=_PRIORITIES[submission.priority],
         background=submission.background,
         watcher=watcher,
-        run_at=run_at if run_at > engine.now else 0.0,
+        run_at=run_at if run_at > now else 0.0,
         door=_DOOR,
         timeout=submission.timeout,
         keep_for=submission.keep_for,
         expires_at=expires_at,
-        partition=jsonbytes.decode(submission.partition) if submission.partition else b"",
+        partition=_bytes(partition) if partition else b"",
         after=after,
     )
 
 
+def _bytes(value: JsonBytes) -> bytes:
+    """`jsonbytes.decode`, compiled."""
+    return value.encode() if isinstance(value, str) else jsonbytes.decode(value)
+
+
 def check(submission: Submission) -> None:
     """Check what the types do not express."""
-    if not submission.function or not jsonbytes.decode(submission.function):
+    if not submission.function or not _bytes(submission.function):
         raise Refusal("bad-request", "function must not be empty")
     if submission.payload and submission.payload_base64 is not None:
         raise Refusal("bad-request", "payload and payload_base64 exclude each other")
@@ -136,7 +147,7 @@ def check(submission: Submission) -> None:
 
 def _payload(submission: Submission) -> bytes:
     if submission.payload_base64 is None:
-        return jsonbytes.decode(submission.payload)
+        return _bytes(submission.payload)
     try:
         return base64.b64decode(submission.payload_base64, validate=True)
     except (binascii.Error, ValueError):
