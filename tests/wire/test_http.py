@@ -319,6 +319,8 @@ def test_httptools_sees_the_same_requests(words: list[bytes]) -> None:
         return
     if b"connection" in data.lower():
         return  # httptools reads nothing behind the last request
+    if any(method not in ("GET", "POST") for method, *_ in ours):
+        return  # httptools refuses methods that it does not know, such as GETPOST
     peer = Peer()
     try:
         peer.parser.feed_data(data)

@@ -121,7 +121,7 @@ class RequestReader:
         self._lines = 0  # bytes of chunk sizes and trailers
         self._with_length: dict[bytes, RequestHeaders] = {}  # by their bytes without the length
         self._without_length: dict[bytes, RequestHeaders] = {}
-        self._last_bytes = b""  # of the last head that may be met again; empty: there was none
+        self._last_bytes = b""  # of the last head that may be met again, with its blank line; empty: there was none
         self._last_head: RequestHead | None = None
 
     def feed(self, data: bytes) -> None:
@@ -159,6 +159,14 @@ class RequestReader:
         if self._partial and not self._end_of_partial():
             return None
         data, at = self._data, self._at
+        if at == len(data):
+            return None
+        last = self._last_bytes
+        if last and data[at : at + len(last)] == last:
+            head = self._last_head
+            assert head is not None
+            self._at = at + len(last)
+            return self._begin_body(head)
         if data[at : at + 1] in (b"\r", b"\n"):  # empty lines before a request are allowed
             at = len(data) - len(data[at:].lstrip(_CRLF))
         end = data.find(_BLANK_LINE, at)
@@ -167,12 +175,19 @@ class RequestReader:
             return None
         if end - at > HEAD_LIMIT:
             raise _too_large_head()
+        self._at = end + len(_BLANK_LINE)
+        head = self._head(data[at:end])
+        if self._at - at <= _LONGEST_REMEMBERED and not head.expects_continue:  # which changes while it is answered
+            self._last_bytes = data[at : self._at]
+            self._last_head = head
+        return self._begin_body(head)
+
+    def _begin_body(self, head: RequestHead) -> RequestHead:
+        """The body is read next."""
         if self._searched:
             self._searched = 0  # it was counted when it began
         else:
             self.begun += 1
-        self._at = end + len(_BLANK_LINE)
-        head = self._known_or_parsed(data[at:end])
         self._left = head.length
         self._lines = 0
         self._phase = _CHUNK_SIZE if head.length == CHUNKED else _BODY
@@ -216,17 +231,6 @@ class RequestReader:
         if partial.find(b"\n\n", max(self._searched - 1, 0)) >= 0:
             raise _bad("lines must end with CR LF")
         self._searched = len(partial)
-
-    def _known_or_parsed(self, data: bytes) -> RequestHead:
-        """The head in these bytes."""
-        known = self._last_head
-        if known is not None and data == self._last_bytes:
-            return known
-        head = self._head(data)
-        if len(data) <= _LONGEST_REMEMBERED and not head.expects_continue:  # which changes while it is answered
-            self._last_bytes = data
-            self._last_head = head
-        return head
 
     def _head(self, head: bytes) -> RequestHead:
         line_end = head.find(_CRLF)

@@ -53,6 +53,9 @@ async def _settle(request: ApiRequest, outcomes: list[LiveJob | ProblemDetails])
 
 def _submit(request: ApiRequest, submission: Submission) -> LiveJob | ProblemDetails:
     try:
+        job = single.queue_usual(request, submission)
+        if job is not None:
+            return job
         single.check(submission)
         if not submission.background or submission.wait:
             raise Refusal("bad-request", "jobs of a batch run in the background, and nothing waits for them")

@@ -24,9 +24,29 @@ _STATES: Final = [state.encode() for state in STATES]
 _PRIORITIES: Final = [priority.encode() for priority in PRIORITIES]
 # For `bytes.translate`: changes every byte that does not stand for itself in a JSON string, and no other.
 _PLAIN: Final = bytes(byte if 0x20 <= byte < 0x7F and byte not in b'"\\' else ord(" ") for byte in range(256))
-_REMEMBERED: Final = 64  # times
 
-_times: Final[dict[float, bytes]] = {}  # as JSON: the jobs of a tick share theirs
+
+class MomentText:
+    """The JSON of a time. The last one is remembered, since the jobs of a tick share theirs."""
+
+    __slots__ = ("_at", "_text")
+
+    def __init__(self) -> None:
+        self._at = 0.0
+        self._text = _encode(0.0)
+
+    def of(self, at: float) -> bytes:
+        """The JSON of this time."""
+        if at != self._at:
+            self._at = at
+            self._text = _encode(at)
+        return self._text
+
+
+# When a job was submitted and may run, which is mostly the same; when it started; when it ended.
+_submission: Final = MomentText()
+_start: Final = MomentText()
+_end: Final = MomentText()
 
 
 def submitted(job: LiveJob) -> bytes:
@@ -42,8 +62,8 @@ def ended(job: LiveJob, result: bytes | None, at: float) -> bytes:
         view = presentation.job_view(job, SHOWN_BYTES, result, at)
         return _encode(msgspec.structs.replace(view, result=None if result is None else jsonbytes.encode(result)))
     if result is None:
-        return _joined(job, _time(at), _NULL, _NULL)
-    return _joined(job, _time(at), string(result), b"%d" % len(result))
+        return _joined(job, _end.of(at), _NULL, _NULL)
+    return _joined(job, _end.of(at), string(result), b"%d" % len(result))
 
 
 def string(data: bytes, longest: int = 0) -> bytes:
@@ -85,9 +105,9 @@ def _joined(job: LiveJob, finished_at: bytes, result: bytes, result_size: bytes)
         _PRIORITIES[job.priority],
         b"true" if job.background else b"false",
         string(job.door.encode()),
-        _time(job.submitted_at),
-        _time(job.run_at),
-        _time(job.started_at) if job.started_at else _NULL,
+        _submission.of(job.submitted_at),
+        _submission.of(job.run_at),
+        _start.of(job.started_at) if job.started_at else _NULL,
         finished_at,
         job.attempts,
         timeout,
@@ -98,12 +118,3 @@ def _joined(job: LiveJob, finished_at: bytes, result: bytes, result_size: bytes)
         string(job.user.encode()) if job.user else _EMPTY,
         string(job.partition) if job.partition else _EMPTY,
     )
-
-
-def _time(at: float) -> bytes:
-    text = _times.get(at)
-    if text is None:
-        if len(_times) >= _REMEMBERED:
-            _times.clear()
-        text = _times[at] = _encode(at)
-    return text

@@ -71,13 +71,11 @@ class Response:
     ) -> bytes:
         """The bytes of the response; only the head, if a stream of chunks follows."""
         body = self.body
-        beginning = self._beginning()
-        if self.lines:
-            beginning += self.lines
+        beginning, lines = self._beginning(), self.lines
         has_body = self.status_code not in _WITHOUT_BODY
         if keep_alive and has_body and not (is_old or without_body or chunks):
-            return b"HTTP/1.1 %bdate: %b\r\ncontent-length: %d\r\n\r\n%b" % (beginning, date, len(body), body)
-        parts = [b"HTTP/1.0 " if is_old else b"HTTP/1.1 ", beginning, b"date: ", date, b"\r\n"]
+            return b"HTTP/1.1 %b%bdate: %b\r\ncontent-length: %d\r\n\r\n%b" % (beginning, lines, date, len(body), body)
+        parts = [b"HTTP/1.0 " if is_old else b"HTTP/1.1 ", beginning, lines, b"date: ", date, b"\r\n"]
         if chunks:
             if not is_old:
                 parts.append(b"transfer-encoding: chunked\r\n")
