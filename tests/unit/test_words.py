@@ -25,6 +25,8 @@ TWINS = {
     "Client": "one for each protocol, one on Redis, and the public one",
     "Clock": "the server's, and the one that users' tests set",
     "Command": "a row of each door's table of commands",
+    "FunctionHandler": "of a row of each door's table of commands that is a function",
+    "Handler": "a row of each door's table of commands",
     "Job": "the model's, and the public ones of the library and on Redis",
     "LogTable": "that of SQLite, and that of PostgreSQL",
     "Options": "each door's, and the public flags of a submission on Redis",

@@ -75,7 +75,7 @@ def _gearman(context: DoorContext) -> Door:
 
 
 def _danga(context: DoorContext) -> DangaDoor:
-    return DangaDoor(context.tick_loop, context.limits, context.archive)
+    return DangaDoor(context.tick_loop, context.limits, context.archive, context.settings.linger)
 
 
 def _periodic(context: DoorContext) -> Door:

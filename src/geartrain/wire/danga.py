@@ -67,7 +67,7 @@ _HEADER: Final = struct.Struct(">4sBI")
 _HEADER_SIZE: Final = 9
 _STATUS: Final = struct.Struct(">III")
 _COMPLETION: Final = struct.Struct(">IB")
-_HEADER_AND_COMPLETION: Final = struct.Struct(">4sBIIB")
+_COMPLETION_SIZE: Final = 5
 _ANY: Final = UINT32
 
 # By type: name, magic, and the least and the most bytes of the body.
@@ -311,7 +311,8 @@ def job_assign_req() -> bytes:
 
 def job_assign_res(name: bytes, args: bytes) -> bytes:
     """A job for a worker."""
-    return b"".join((_HEADER.pack(RESPONSE, JOB_ASSIGN_RES, len(name) + 1 + len(args)), name, b"\0", args))
+    size = len(name) + 1 + len(args)
+    return b"%b%b%b\0%b" % (_ASSIGNED, size.to_bytes(4, "big"), name, args)
 
 
 def job_status_announce(numerator: int, denominator: int, seconds_left: int = 0) -> bytes:
@@ -341,8 +342,10 @@ def job_complete_req(handle: bytes) -> bytes:
 
 def job_complete_res(seconds: int, code: int, result: bytes = b"") -> bytes:
     """The result of a job."""
-    size = _COMPLETION.size + len(result)
-    return _HEADER_AND_COMPLETION.pack(RESPONSE, JOB_COMPLETE_RES, size, _uint32(seconds), code) + result
+    size = _COMPLETION_SIZE + len(result)
+    return b"%b%b%b%b%b" % (
+        _COMPLETED, size.to_bytes(4, "big"), _uint32(seconds).to_bytes(4, "big"), code.to_bytes(1, "big"), result,
+    )  # fmt: skip
 
 
 def _status_body(numerator: int, denominator: int, seconds_left: int) -> bytes:
@@ -354,6 +357,9 @@ def _uint32(number: int) -> int:
     return min(max(number, 0), UINT32)
 
 
+# The first five bytes of answers that every job gets; the size of the body follows.
+_ASSIGNED: Final = RESPONSE + bytes([JOB_ASSIGN_RES])
+_COMPLETED: Final = RESPONSE + bytes([JOB_COMPLETE_RES])
 # Of job_create_res, by the size of its handle.
 _CREATED_HEADERS: Final = [_HEADER.pack(RESPONSE, JOB_CREATE_RES, size) for size in range(64)]
 NOOP_PACKET: Final = noop()

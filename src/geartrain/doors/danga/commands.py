@@ -18,20 +18,48 @@ if TYPE_CHECKING:
     from geartrain.doors.danga.connection import DangaConnection
     from geartrain.doors.danga.worker import DangaWorker
 
-Handler = Callable[["DangaConnection", bytes], None]
+HandlerFunction = Callable[["DangaConnection", bytes], None]
 
 _DOOR: Final = "danga"
 
 
-def job_create_req(connection: "DangaConnection", body: bytes) -> None:
-    """Create a job. The flags are reserved, and ignored."""
-    name, key, _, type, args = wire.creation(body)
-    passes = type != wire.SYNC_WAIT
-    if connection.requests.may_pass(passes):
-        _create(connection, name, key, type, args)  # as most are: nothing has to be kept for later
-    else:
-        step = functools.partial(_create, connection, name, key, type, args)
-        connection.carry_out(step, len(body), passes_sync_job=passes)
+class Handler:
+    """Handles one type of packet. An object, because mypyc calls a method directly, without packing arguments."""
+
+    __slots__ = ()
+
+    def handle(self, connection: "DangaConnection", body: bytes) -> None:
+        """Do what the packet says."""
+        raise NotImplementedError
+
+
+class FunctionHandler(Handler):
+    """Calls a function, for packets that are not sent for every job."""
+
+    __slots__ = ("function",)
+
+    def __init__(self, function: HandlerFunction) -> None:
+        self.function = function
+
+    def handle(self, connection: "DangaConnection", body: bytes) -> None:
+        """Call it."""
+        self.function(connection, body)
+
+
+class JobCreateHandler(Handler):
+    """job_create_req."""
+
+    __slots__ = ()
+
+    def handle(self, connection: "DangaConnection", body: bytes) -> None:
+        """Create a job. The flags are reserved, and ignored."""
+        name, key, _, type, args = wire.creation(body)
+        passes = type != wire.SYNC_WAIT
+        if connection.requests.may_pass(passes):
+            _create(connection, name, key, type, args)  # as most are: nothing has to be kept for later
+        else:
+            step = functools.partial(_create, connection, name, key, type, args)
+            connection.carry_out(step, len(body), passes_sync_job=passes)
 
 
 def job_status_req(connection: "DangaConnection", body: bytes) -> None:
@@ -125,9 +153,14 @@ def worker_sleep(connection: "DangaConnection", body: bytes) -> None:
     connection.engine.sleep(_without_job(connection, "worker_sleep"))
 
 
-def job_assign_req(connection: "DangaConnection", body: bytes) -> None:
-    """Assign a job, if there is one."""
-    _without_job(connection, "job_assign_req").ask()
+class JobAssignHandler(Handler):
+    """job_assign_req."""
+
+    __slots__ = ()
+
+    def handle(self, connection: "DangaConnection", body: bytes) -> None:
+        """Assign a job, if there is one."""
+        _without_job(connection, "job_assign_req").ask()
 
 
 def job_status_announce(connection: "DangaConnection", body: bytes) -> None:
@@ -138,18 +171,23 @@ def job_status_announce(connection: "DangaConnection", body: bytes) -> None:
         connection.engine.progress(job, Progress(numerator, denominator, seconds_left))
 
 
-def job_complete_announce(connection: "DangaConnection", body: bytes) -> None:
-    """End the worker's job: with success, or with an error code of the worker's own."""
-    worker = _with_job(connection, "job_complete_announce")
-    job = worker.job
-    worker.assigned = None
-    if job is None:
-        return
-    code, result = wire.outcome(body)
-    if code == wire.SUCCESS:
-        connection.engine.complete(worker, job, result)
-    else:
-        connection.engine.raise_exception(worker, job, result, code)
+class JobCompleteHandler(Handler):
+    """job_complete_announce."""
+
+    __slots__ = ()
+
+    def handle(self, connection: "DangaConnection", body: bytes) -> None:
+        """End the worker's job: with success, or with an error code of the worker's own."""
+        worker = _with_job(connection, "job_complete_announce")
+        job = worker.job
+        worker.assigned = None
+        if job is None:
+            return
+        code, result = wire.outcome(body)
+        if code == wire.SUCCESS:
+            connection.engine.complete(worker, job, result)
+        else:
+            connection.engine.raise_exception(worker, job, result, code)
 
 
 def _without_job(connection: "DangaConnection", packet: str) -> "DangaWorker":
@@ -171,15 +209,27 @@ def _with_job(connection: "DangaConnection", packet: str) -> "DangaWorker":
     return worker
 
 
-# The reader has refused all other types.
-HANDLERS: Final[dict[int, Handler]] = {
+def _refused(connection: "DangaConnection", body: bytes) -> None:
+    raise AssertionError("the reader refuses packets that are for workers and applications")
+
+
+_FREQUENT: Final[dict[int, Handler]] = {
+    wire.JOB_CREATE_REQ: JobCreateHandler(),
+    wire.JOB_ASSIGN_REQ: JobAssignHandler(),
+    wire.JOB_COMPLETE_ANNOUNCE: JobCompleteHandler(),
+}
+
+_OTHERS: Final[dict[int, HandlerFunction]] = {
     wire.WORKER_CONNECT: worker_connect,
     wire.WORKER_DISCONNECT: worker_disconnect,
     wire.WORKER_SLEEP: worker_sleep,
-    wire.JOB_CREATE_REQ: job_create_req,
-    wire.JOB_ASSIGN_REQ: job_assign_req,
     wire.JOB_STATUS_ANNOUNCE: job_status_announce,
     wire.JOB_STATUS_REQ: job_status_req,
-    wire.JOB_COMPLETE_ANNOUNCE: job_complete_announce,
     wire.JOB_COMPLETE_REQ: job_complete_req,
 }
+
+HANDLERS: Final[dict[int, Handler]] = {
+    **_FREQUENT,
+    **{kind: FunctionHandler(function) for kind, function in _OTHERS.items()},
+}
+BY_TYPE: Final = [HANDLERS.get(kind, FunctionHandler(_refused)) for kind in range(len(wire.PACKETS))]

@@ -7,6 +7,8 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
+from mypy_extensions import i64
+
 from geartrain.doors.connection import PACKETS_PER_CHECK, Connection
 from geartrain.doors.danga import commands, completion, request_order
 from geartrain.doors.danga.watcher import DangaWatcher
@@ -41,14 +43,17 @@ class DangaConnection(Connection):
     def handle_packets(self) -> None:
         """Carry out the requests that have waited, and hand every complete packet to its handler."""
         reader, requests = self.reader, self.requests
-        handlers = commands.HANDLERS
-        left = PACKETS_PER_CHECK
+        handlers = commands.BY_TYPE
+        left: i64 = PACKETS_PER_CHECK
         while not (self.input_ended or self.blocked):
-            if not requests.run_next():
+            if not (requests.size and requests.run_next()):
                 kind = reader.next()
-                if kind == wire.MORE:
+                if kind < 0:
                     return
-                handlers[kind](self, reader.body)
+                worker = self.worker
+                if worker is not None and worker.is_lingering:
+                    worker.end_linger()
+                handlers[kind].handle(self, reader.body)
             left -= 1
             if not left or self.unsent > HIGH_WATER:
                 if self.turn_over():
@@ -161,6 +166,7 @@ class DangaConnection(Connection):
         if self._lookup is not None:
             self._lookup.cancel()
         if self.worker is not None:
+            self.worker.is_lingering = False
             if self.worker.lease is not None:
                 self.worker.lease.end()
             self.engine.remove_worker(self.worker)

@@ -2,16 +2,16 @@
 
 from typing import TYPE_CHECKING
 
+from geartrain.doors.linger import LingeringWorker
 from geartrain.doors.worker_lease import WorkerLease
 from geartrain.engine.job import LiveJob
-from geartrain.engine.worker import Worker
 from geartrain.wire import danga as wire
 
 if TYPE_CHECKING:
     from geartrain.doors.danga.connection import DangaConnection
 
 
-class DangaWorker(Worker):
+class DangaWorker(LingeringWorker):
     """A worker with one job at a time: its announcements carry no handle."""
 
     __slots__ = ("announced", "assigned", "connection", "is_asking", "lease")
@@ -28,21 +28,32 @@ class DangaWorker(Worker):
 
     def wake(self) -> None:
         """Send noop, or the answer that it waits for."""
-        if self.is_asking:
-            self.is_asking = False
+        if self.is_asking or self.is_lingering:
+            self.is_asking = self.is_lingering = False
             self.answer(self.connection.engine.claim(self))
         else:
             self.connection.write(wire.NOOP_PACKET)
 
     def ask(self) -> None:
-        """Answer with a job, if there is one; later, if there is one whose payload has to be read."""
+        """Answer with a job, if there is one; later, if there is one whose payload has to be read.
+
+        Where jobs keep coming, the answer that there is none lingers.
+        """
         engine = self.connection.engine
         job = engine.claim(self)
-        if job is None and self.crew is not None and self.crew.waits_for_payload:
+        if job is not None:
+            self.answer(job)
+        elif self.crew is not None and self.crew.waits_for_payload:
             self.is_asking = True
             engine.sleep(self)
-        else:
-            self.answer(job)
+        elif not self.connection.danga.lingers.hold(self):
+            self.answer(None)
+
+    def end_linger(self) -> None:
+        """There was no job in time, or the worker sends something else."""
+        self.is_lingering = False
+        self.connection.engine.stop_sleeping(self)
+        self.answer(None)
 
     def answer(self, job: LiveJob | None) -> None:
         """Send the job, or that there is none."""
@@ -71,6 +82,6 @@ class DangaWorker(Worker):
     def job(self) -> LiveJob | None:
         """The job that it runs, if that was not taken away."""
         assigned = self.assigned
-        if assigned is not None and self.running.get(assigned.handle) is assigned:
+        if assigned is None or self.running.single is assigned:
             return assigned
-        return None
+        return assigned if self.running.get(assigned.handle) is assigned else None

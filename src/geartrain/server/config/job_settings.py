@@ -140,7 +140,8 @@ class WorkerSettings:
         float,
         Description(
             types.DURATION,
-            'How long the answer "no job" to a busy Gearman worker is delayed, in case a job arrives; 0 means never.',
+            'How long the answer "no job" to a busy Gearman or danga worker is delayed, in case a job arrives; 0 means '
+            "never.",
         ),
     ] = 0.001
     worker_lease: Annotated[
