@@ -13,7 +13,7 @@ length and the depth, and refuses types that no header has; then cbor2 decodes e
 
 import functools
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import cbor2
 
@@ -52,15 +52,39 @@ _COMMON_JOB: Final = b"\x85\x66memo01\x02\x40"
 _COMMON_RESULT: Final = b"\x83\x66memo01\x03" + bytes([0x40 | ID_SIZE])
 
 
-class Message(NamedTuple):
-    """A valid header. Fields that its type does not have are empty."""
+class Message:
+    """A valid header. Fields that its type does not have are empty. It is shared, and must not be changed."""
 
-    kind: int
-    id: bytes
-    services: tuple[bytes, ...] = ()  # of READY
-    service: bytes = b""  # of JOB
-    timeout: int = 0  # of JOB, in milliseconds
-    disconnecting: bool = False  # of RESULT
+    __slots__ = ("disconnecting", "id", "kind", "seconds", "service", "services", "timeout")
+
+    def __init__(
+        self,
+        kind: int,
+        id: bytes,
+        services: tuple[bytes, ...] = (),
+        service: bytes = b"",
+        timeout: int = 0,
+        disconnecting: bool = False,
+    ) -> None:
+        self.kind = kind
+        self.id = id
+        self.services = services  # of READY
+        self.service = service  # of JOB
+        self.timeout = timeout  # of JOB, in milliseconds
+        self.seconds = seconds(timeout)
+        self.disconnecting = disconnecting  # of RESULT
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Message) and self._fields() == other._fields()
+
+    def __hash__(self) -> int:
+        return hash(self._fields())
+
+    def __repr__(self) -> str:
+        return f"Message{self._fields()}"
+
+    def _fields(self) -> tuple[int, bytes, tuple[bytes, ...], bytes, int, bool]:
+        return self.kind, self.id, self.services, self.service, self.timeout, self.disconnecting
 
 
 def parse(data: bytes, start: int = 0, end: int = -1) -> tuple[Message, int]:
@@ -68,7 +92,13 @@ def parse(data: bytes, start: int = 0, end: int = -1) -> tuple[Message, int]:
     end = len(data) if end < 0 else end
     at = _common_header_end(data, start, end) or header_end(data, start, end)
     header = data[start:at]
-    message = _cached(header) if len(header) <= _CACHE_UP_TO else _decoded(header)
+    message = _known.get(header)
+    if message is None:
+        message = _decoded(header)
+        if len(header) <= _CACHE_UP_TO:
+            if len(_known) >= _CACHED:
+                _known.clear()
+            _known[header] = message
     if at < end and message.kind in (READY, HEARTBEAT):
         raise _invalid("a message of this type has no payload")
     return message, at
@@ -171,7 +201,7 @@ def _decoded(header: bytes) -> Message:
     return read(id, items)
 
 
-_cached = functools.lru_cache(_CACHED)(_decoded)
+_known: Final[dict[bytes, Message]] = {}  # by header; both sides repeat theirs
 
 
 def _ready(id: bytes, items: list[Any]) -> Message:

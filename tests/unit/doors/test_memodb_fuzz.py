@@ -162,8 +162,9 @@ def test_nothing_breaks_the_door(loop: FakeLoop, steps: list[tuple[int, tuple[An
     assert not room.engine.crews
     assert room.engine.running == 0
     assert not room.door.workers
-    assert len(room.tick_loop.timers) == (room.tick_loop._deadline_call is not None), "the engine has the only timer"
+    assert (len(room.door.unchecked), len(room.door.idle)) == (0, 0)
     room.door.close()
+    assert len(room.tick_loop.timers) == (room.tick_loop._deadline_call is not None), "the engine has the only timer"
     room.tick_loop.close()
 
 
@@ -178,7 +179,7 @@ def check(room: Room) -> None:
                 assert request.job is not None
                 assert request.watching == {request.job}
                 assert request.job.state in (QUEUED, RUNNING)
-                assert request._timer is not None or request.job.state is RUNNING
+                assert request.is_checked or request.job.state is RUNNING
             else:
                 assert request.owes == NOTHING
                 assert room.door.workers[request.id] is request
@@ -188,7 +189,7 @@ def check(room: Room) -> None:
     for worker in workers:
         assert worker in worker.connection.workers
         assert worker.idle == (worker.owes == NOTHING)
-        assert (worker._timer is not None) == (worker.owes != wire.RESULT)
+        assert worker.is_timed == (worker.owes != wire.RESULT)
         assert len(worker.running) == (worker.owes == wire.RESULT and not abandoned(worker))
     assert sum(len(pipe.workers) for pipe in room.pipes) == len(workers)
 

@@ -1,7 +1,6 @@
 """Every message that a broker receives: what it does, and the table of all of them."""
 
 import logging
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from geartrain.doors.memodb.watcher import MemodbWatcher
@@ -13,61 +12,88 @@ from geartrain.wire import memodb as wire
 if TYPE_CHECKING:
     from geartrain.doors.memodb.connection import MemodbConnection
 
-# The connection, the request's backtrace, its header and its payload.
-Handler = Callable[["MemodbConnection", bytes, wire.Message, bytes], None]
-
 _DOOR: Final = "memodb"
 _NORMAL: Final = int(Priority.NORMAL)
 
 
-def ready(connection: "MemodbConnection", backtrace: bytes, message: wire.Message, payload: bytes) -> None:
-    """READY: register a worker, which gets an id."""
-    if backtrace in connection.ready_requests:
-        return  # a copy that crossed its answer: the answer to a second worker would be discarded
-    worker = MemodbWorker(connection, backtrace, connection.memodb.new_id())
-    try:
-        for service in message.services:
-            connection.engine.register(worker, service)
-    except RequestError as error:
-        connection.log(logging.WARNING, "worker refused", str(error))
-        worker.leave(str(error))
-        connection.reply(backtrace, wire.disconnect(worker.id))
-        return
-    worker.wait(backtrace)
+class Handler:
+    """Handles one type of message. An object, because mypyc calls a method directly, without packing arguments."""
+
+    __slots__ = ()
+
+    def handle(self, connection: "MemodbConnection", backtrace: bytes, message: wire.Message, payload: bytes) -> None:
+        """Do what the message says, which came as the request with this backtrace."""
+        raise NotImplementedError
 
 
-def job(connection: "MemodbConnection", backtrace: bytes, message: wire.Message, payload: bytes) -> None:
-    """JOB: submit a job for a client, which waits for the result."""
-    watcher = MemodbWatcher(connection, backtrace, message.timeout)
-    connection.outstanding[backtrace] = watcher
-    try:
-        job = connection.engine.submit(
-            message.service, b"", payload, _NORMAL, False, watcher, 0.0, _DOOR, wire.seconds(message.timeout)
-        )
-    except RequestError as error:
-        watcher.drop(str(error))
-        return
-    watcher.wait(job)
+class ReadyHandler(Handler):
+    """READY."""
 
+    __slots__ = ()
 
-def result(connection: "MemodbConnection", backtrace: bytes, message: wire.Message, payload: bytes) -> None:
-    """RESULT: complete the worker's job; it waits for the next one, or disconnects."""
-    worker = _in_step(connection, backtrace, message)
-    if worker is None:
-        return
-    worker.finish(payload)
-    if message.disconnecting:
-        worker.leave("it disconnected")
-        connection.reply(backtrace, wire.disconnect(message.id))
-    else:
+    def handle(self, connection: "MemodbConnection", backtrace: bytes, message: wire.Message, payload: bytes) -> None:
+        """Register a worker, which gets an id."""
+        if backtrace in connection.ready_requests:
+            return  # a copy that crossed its answer: the answer to a second worker would be discarded
+        worker = MemodbWorker(connection, backtrace, connection.memodb.new_id())
+        try:
+            for service in message.services:
+                connection.engine.register(worker, service)
+        except RequestError as error:
+            connection.log(logging.WARNING, "worker refused", str(error))
+            worker.leave(str(error))
+            connection.reply(backtrace, wire.disconnect(worker.id))
+            return
         worker.wait(backtrace)
 
 
-def heartbeat(connection: "MemodbConnection", backtrace: bytes, message: wire.Message, payload: bytes) -> None:
-    """HEARTBEAT: the worker is alive, and waits for a job again."""
-    worker = _in_step(connection, backtrace, message)
-    if worker is not None:
-        worker.wait(backtrace)
+class JobHandler(Handler):
+    """JOB."""
+
+    __slots__ = ()
+
+    def handle(self, connection: "MemodbConnection", backtrace: bytes, message: wire.Message, payload: bytes) -> None:
+        """Submit a job for a client, which waits for the result."""
+        watcher = MemodbWatcher(connection, backtrace, message.timeout)
+        connection.outstanding[backtrace] = watcher
+        try:
+            job = connection.engine.submit(
+                message.service, b"", payload, _NORMAL, False, watcher, 0.0, _DOOR, message.seconds
+            )
+        except RequestError as error:
+            watcher.drop(str(error))
+            return
+        watcher.wait(job)
+
+
+class ResultHandler(Handler):
+    """RESULT."""
+
+    __slots__ = ()
+
+    def handle(self, connection: "MemodbConnection", backtrace: bytes, message: wire.Message, payload: bytes) -> None:
+        """Complete the worker's job; it waits for the next one, or disconnects."""
+        worker = _in_step(connection, backtrace, message)
+        if worker is None:
+            return
+        worker.finish(payload)
+        if message.disconnecting:
+            worker.leave("it disconnected")
+            connection.reply(backtrace, wire.disconnect(message.id))
+        else:
+            worker.wait(backtrace)
+
+
+class HeartbeatHandler(Handler):
+    """HEARTBEAT."""
+
+    __slots__ = ()
+
+    def handle(self, connection: "MemodbConnection", backtrace: bytes, message: wire.Message, payload: bytes) -> None:
+        """The worker is alive, and waits for a job again."""
+        worker = _in_step(connection, backtrace, message)
+        if worker is not None:
+            worker.wait(backtrace)
 
 
 def _in_step(connection: "MemodbConnection", backtrace: bytes, message: wire.Message) -> MemodbWorker | None:
@@ -87,8 +113,8 @@ def _in_step(connection: "MemodbConnection", backtrace: bytes, message: wire.Mes
 
 
 HANDLERS: Final[dict[int, Handler]] = {
-    wire.READY: ready,
-    wire.JOB: job,
-    wire.RESULT: result,
-    wire.HEARTBEAT: heartbeat,
+    wire.READY: ReadyHandler(),
+    wire.JOB: JobHandler(),
+    wire.RESULT: ResultHandler(),
+    wire.HEARTBEAT: HeartbeatHandler(),
 }

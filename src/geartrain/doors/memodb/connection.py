@@ -3,6 +3,8 @@
 import logging
 from typing import TYPE_CHECKING, Final
 
+from mypy_extensions import i64
+
 from geartrain.doors.connection import PACKETS_PER_CHECK, Connection
 from geartrain.doors.memodb import commands
 from geartrain.doors.memodb.watcher import MemodbWatcher
@@ -11,7 +13,6 @@ from geartrain.doors.peer_output import HIGH_WATER
 from geartrain.errors import WireError
 from geartrain.wire import memodb as wire
 from geartrain.wire import sp
-from geartrain.wire.packet_buffer import PacketBuffer
 
 if TYPE_CHECKING:
     import asyncio
@@ -28,7 +29,10 @@ class MemodbConnection(Connection):
         super().__init__(door)
         self.memodb = door
         self.pipe = pipe
-        if isinstance(pipe, PacketBuffer):
+        # The same one, but for WebSockets: compiled, its methods and attributes are found without looking them up.
+        self._stream: sp.StreamPipe | None = None
+        if isinstance(pipe, sp.StreamPipe):
+            self._stream = pipe
             self.count_input_of(pipe)
         self.outstanding: dict[bytes, MemodbWatcher | MemodbWorker] = {}  # requests, by backtrace
         self.workers: set[MemodbWorker] = set()  # that sent READY over this pipe
@@ -50,9 +54,9 @@ class MemodbConnection(Connection):
 
     def handle_packets(self) -> None:
         """Hand every complete request to its handler, until too many wait for an answer."""
-        pipe = self.pipe
         outstanding = self.outstanding
-        left = PACKETS_PER_CHECK
+        handlers = commands.HANDLERS
+        left: i64 = PACKETS_PER_CHECK
         while not self.blocked:
             if not left or self.unsent > HIGH_WATER:
                 if self.turn_over():
@@ -62,18 +66,25 @@ class MemodbConnection(Connection):
             if len(outstanding) >= self._most:
                 self.blocked = True
                 return
-            more = pipe.next()
-            if pipe.answers:
-                self._send_answers()
-            if not more:
-                return
-            data, end = pipe.data, pipe.end
-            body = sp.body(data, pipe.start, end)
-            backtrace = data[pipe.start : body]
+            stream = self._stream
+            if stream is not None:
+                if not stream.next():
+                    return
+                data, start, end = stream.data, stream.start, stream.end
+            else:
+                pipe = self.pipe
+                more = pipe.next()
+                if pipe.answers:
+                    self._send_answers()
+                if not more:
+                    return
+                data, start, end = pipe.data, pipe.start, pipe.end
+            body = sp.body(data, start, end)
+            backtrace = data[start:body]
             if backtrace in outstanding:
                 continue  # the same request, repeated because the answer takes long
             message, payload = wire.parse(data, body, end)
-            commands.HANDLERS[message.kind](self, backtrace, message, data[payload:end])
+            handlers[message.kind].handle(self, backtrace, message, data[payload:end])
 
     def _send_answers(self) -> None:
         for answer in self.pipe.answers:
@@ -94,6 +105,10 @@ class MemodbConnection(Connection):
 
     def reply(self, backtrace: bytes, header: bytes, payload: bytes = b"") -> None:
         """Answer the request with this backtrace."""
+        stream = self._stream
+        if stream is not None and len(payload) <= sp.COPY_UP_TO:
+            self.write(stream.packet(backtrace, header, payload))
+            return
         for part in self.pipe.framed(backtrace + header, payload):
             self.write(part)
 

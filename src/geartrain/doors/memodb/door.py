@@ -9,6 +9,8 @@ from typing import Final
 from geartrain.address import Address
 from geartrain.doors import door, web_access
 from geartrain.doors.memodb.connection import MemodbConnection
+from geartrain.doors.memodb.waiting_requests import WaitingRequests
+from geartrain.doors.memodb.watcher import MemodbWatcher
 from geartrain.doors.memodb.worker import MemodbWorker
 from geartrain.runtime import tick
 from geartrain.wire import memodb as wire
@@ -43,6 +45,8 @@ class MemodbDoor(door.Door):
         self.options = options
         self._access = web_access.WebAccess(options.hosts, options.origins)
         self.workers: dict[bytes, MemodbWorker] = {}  # by id
+        self.unchecked = WaitingRequests(tick_loop, options.queue_timeout, MemodbWatcher.check)  # of clients
+        self.idle = WaitingRequests(tick_loop, options.heartbeat, MemodbWorker.send_heartbeat)  # workers
 
     def connect(self, address: Address) -> MemodbConnection:
         """A pipe for a new peer; the address tells how its messages are framed."""
@@ -54,6 +58,12 @@ class MemodbDoor(door.Door):
             return sp.StreamPipe(_STREAMS[address.scheme], limit)
         everywhere = not web_access.is_loopback(address.host)
         return websocket.WebSocketPipe(address.path, limit, functools.partial(self._access.admit, everywhere))
+
+    def close(self) -> None:
+        """Close every pipe."""
+        self.unchecked.close()
+        self.idle.close()
+        super().close()
 
     def new_id(self) -> bytes:
         """An id for a worker."""

@@ -39,7 +39,7 @@ class MemodbWatcher(Watcher):
         """
         self.job = job
         if job.owner is None or job.owner.door != job.door:
-            self._check_in(self.connection.memodb.options.queue_timeout)
+            self.connection.memodb.unchecked.add(self)
 
     def complete(self, job: LiveJob, result: bytes) -> None:
         """RESULT."""
@@ -66,7 +66,7 @@ class MemodbWatcher(Watcher):
         job.timeout = left
         self._check_in(left)
 
-    def _check(self) -> None:
+    def check(self) -> None:
         """Drop the request if no worker has taken it, or finished it in time."""
         self._timer = None
         job = self.job
@@ -93,11 +93,19 @@ class MemodbWatcher(Watcher):
         """Stop waiting. From now on the same request is a new one."""
         self.job = None
         self.connection.request_ended(self.backtrace)
+        self._check_no_more()
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether it will be dropped in time if nothing happens."""
+        return self._timer is not None or self in self.connection.memodb.unchecked
+
+    def _check_in(self, seconds: float) -> None:
+        self._check_no_more()
+        self._timer = self.connection.tick_loop.timers.call_later(seconds, self.check)
+
+    def _check_no_more(self) -> None:
+        self.connection.memodb.unchecked.discard(self)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-
-    def _check_in(self, seconds: float) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = self.connection.tick_loop.timers.call_later(seconds, self._check)

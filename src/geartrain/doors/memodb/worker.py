@@ -25,7 +25,10 @@ _NO_LIMIT: Final = 2**31 - 1
 class MemodbWorker(Worker):
     """Identified by its id, since one pipe may have many workers."""
 
-    __slots__ = ("_timer", "answered", "backtrace", "connection", "id", "job", "owes", "ready")
+    __slots__ = (
+        "_last_function", "_last_header", "_last_timeout", "_timer", "answered", "backtrace", "connection", "id", "job",
+        "owes", "ready",
+    )  # fmt: skip
 
     def __init__(self, connection: "MemodbConnection", ready: bytes, id: bytes) -> None:
         super().__init__(connection.door.name, peer=connection.peer)
@@ -36,7 +39,10 @@ class MemodbWorker(Worker):
         self.backtrace = b""  # of its request that waits for an answer
         self.answered = b""  # of its last answered request: a copy may still arrive
         self.job: LiveJob | None = None  # its last job
-        self._timer: DelayedCall | None = None
+        self._timer: DelayedCall | None = None  # while it owes a HEARTBEAT
+        self._last_header = b""  # of JOB, with this function and timeout
+        self._last_function = b""
+        self._last_timeout = -1.0
         connection.memodb.workers[id] = self
         connection.workers.add(self)
         connection.ready_requests.add(ready)
@@ -44,12 +50,15 @@ class MemodbWorker(Worker):
     def wait(self, backtrace: bytes) -> None:
         """Answer this request with a job as soon as there is one."""
         connection = self.connection
-        connection.outstanding[backtrace] = self
+        if self._timer is not None:  # for the heartbeat that it has answered
+            self._timer.cancel()
+            self._timer = None
         self.backtrace = backtrace
         self.owes = NOTHING
         connection.engine.sleep(self)  # which wakes it at once if there is a job
         if self.owes == NOTHING:
-            self._set_timer(connection.memodb.options.heartbeat)
+            connection.outstanding[backtrace] = self
+            connection.memodb.idle.add(self)
 
     def wake(self) -> None:
         """Assign a job, if there still is one."""
@@ -64,7 +73,19 @@ class MemodbWorker(Worker):
         self.job = job
         self.owes = wire.RESULT
         self._cancel_timer()
-        self._answer(wire.job(self.id, job.function, _milliseconds(job)), job.payload)
+        self._answer(self._header(job), job.payload)
+
+    def _header(self, job: LiveJob) -> bytes:
+        """The header of JOB: nearly always that of the worker's last job."""
+        timeout = job.timeout
+        if timeout == self._last_timeout and job.function == self._last_function:
+            return self._last_header
+        header = wire.job(self.id, job.function, _milliseconds(job))
+        if timeout != wire.SHORTEST:  # with which it depends on the client
+            self._last_timeout = timeout
+            self._last_function = job.function
+            self._last_header = header
+        return header
 
     def finish(self, result: bytes) -> None:
         """Complete its job; ignored if the job was taken away."""
@@ -73,16 +94,23 @@ class MemodbWorker(Worker):
         if job is not None and not self.is_forgiven(job.handle) and self.running.get(job.handle) is job:
             self.connection.engine.complete(self, job, result)
 
-    def _time_out(self) -> None:
-        """Send a heartbeat to a worker that has waited for a job; give up one that has not answered its heartbeat."""
-        self._timer = None
-        if self.owes == wire.HEARTBEAT:
-            self.leave("no answer to a heartbeat")
-            return
+    def send_heartbeat(self) -> None:
+        """It has waited for a job."""
         self.connection.engine.stop_sleeping(self)
         self.owes = wire.HEARTBEAT
         self._answer(wire.heartbeat(self.id))
-        self._set_timer(self.connection.memodb.options.worker_timeout)
+        self._timer = self.connection.tick_loop.timers.call_later(
+            self.connection.memodb.options.worker_timeout, self._give_up
+        )
+
+    def _give_up(self) -> None:
+        self._timer = None
+        self.leave("no answer to a heartbeat")
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether it will get a heartbeat, or be removed, if nothing happens."""
+        return self._timer is not None or self in self.connection.memodb.idle
 
     def revoked(self, job: LiveJob) -> None:
         """Remove a worker whose job timed out. A cancelled job cannot be taken back, and goes on."""
@@ -107,11 +135,8 @@ class MemodbWorker(Worker):
         self.connection.engine.remove_worker(self)
         self.connection.log(logging.DEBUG, "worker removed", why)
 
-    def _set_timer(self, seconds: float) -> None:
-        self._cancel_timer()
-        self._timer = self.connection.tick_loop.timers.call_later(seconds, self._time_out)
-
     def _cancel_timer(self) -> None:
+        self.connection.memodb.idle.discard(self)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
