@@ -22,7 +22,7 @@ _YES: Final = b"yes"
 _NO: Final = b""
 
 _ANSWER_SECONDS: Final = 2.0
-_PATIENCE_SECONDS: Final = 10.0  # after which the store is believed
+_PATIENCE_SECONDS: Final = 10.0  # after which the submission is refused
 _PAUSE_SECONDS: Final = 0.25
 
 _log = logging.getLogger("geartrain.cluster")
@@ -56,13 +56,15 @@ class KeyHolders:
             await asyncio.sleep(_PAUSE_SECONDS)
         try:
             holds = await self._door.ask(link, HOLDS_KEY, handle, _ANSWER_SECONDS) == _YES
-        except self._door.Error as error:
+        except self._door.Error as error:  # it cannot commit, and does not know; or it is gone, and is not asked again
             _log.debug("home of a key could not be asked", extra={"fields": {"why": str(error)}})
-            holds = True
+            holds = False
         engine: Engine = self._door.tick_loop.begin_tick()
         is_there = engine.jobs.get(job.id) is job
-        if is_there and (holds or engine.now - job.submitted_at > _PATIENCE_SECONDS):
+        if is_there and holds:
             engine.cede(job, handle)
+        elif is_there and job.state is RESERVING and engine.now - job.submitted_at > _PATIENCE_SECONDS:
+            engine.retract(job)
         else:  # the store is asked again, unless the job was ended or replaced meanwhile
             engine.reserve_again(job)
 
