@@ -8,13 +8,14 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from geartrain.cluster import liveness, rescue
+from geartrain.cluster import liveness
 from geartrain.cluster.membership import REAL, Environment, Membership, Sight
 from geartrain.cluster.membership_thread import MembershipLoop, MembershipThread
 from geartrain.cluster.peers import Peers
+from geartrain.cluster.rescue import LostJobs
 from geartrain.engine.job import LiveJob
 from geartrain.errors import StoreError
 from geartrain.runtime.committer import Committer
@@ -162,10 +163,11 @@ class Cluster:
                 self._looks.hurry()
                 poll *= _JOIN_POLL_GROWTH
 
-    async def rescue(self, unwritten: Sequence[tuple[object, ...]]) -> None:
+    async def rescue(self, jobs: LostJobs, stopped: asyncio.Event) -> None:
         """Submit those of these jobs again that the database has lost; after `join`."""
-        await rescue.submit_again(unwritten, self._store, self._committer, self._tick_loop)
-        await self._settle()
+        await jobs.submit_again(self._store, self._committer, self._tick_loop, stopped)
+        if not stopped.is_set():
+            await self._settle()
 
     async def serve(self, link: str) -> None:
         """Tell the others that this server can be reached there."""
@@ -247,9 +249,12 @@ class Cluster:
                     if self._unread is None:
                         break
                     self.takeovers += 1
-                    self._taken.append(self._unread)
+                    earlier = [part for taken in self._taken for part in taken.parts_outside([self._unread])]
+                    self._taken = [*earlier, self._unread]
+                    self._note_restored()
                 await self._restore(self._unread)
                 self._unread = None
+                self._note_restored()
             await self._settle()
             self._is_taking = False
         except StoreError as error:
@@ -283,7 +288,7 @@ class Cluster:
             jobs.sort(key=_run_at)
             for start in range(0, len(jobs), _JOBS_PER_STEP):
                 engine = self._tick_loop.begin_tick()
-                step = jobs[start : start + _JOBS_PER_STEP]
+                step = [job for job in jobs[start : start + _JOBS_PER_STEP] if not self._has(job)]
                 if self.peers is not None:
                     self.peers.restore(step)
                 else:
@@ -292,6 +297,19 @@ class Cluster:
                 self.taken_jobs += len(step)
                 await asyncio.sleep(0)
             self._unread = IdRange(low, ids.high)
+            self._note_restored()
+
+    def _has(self, job: LiveJob) -> bool:
+        """Whether this server is the home of a job already: it took its range in commits that the database has lost."""
+        engine = self._engine
+        return job.id in engine.dead or (job.id in engine.jobs and job.id not in engine.borrowed)
+
+    def _note_restored(self) -> None:
+        """What of the ranges that were taken is restored: if the database goes back in time, the rest stays there."""
+        done = list(self._taken)
+        if self._unread is not None:
+            done[-1] = IdRange(done[-1].low, self._unread.low)
+        self._committer.restored = done
 
 
 def _run_at(job: LiveJob) -> float:

@@ -7,6 +7,8 @@ different machines need not agree, and no clock that is set can hurt.
 The observer must have been in contact with the store. After an outage of the store every counter stands still, and
 nobody is to blame: after a lease without a look, observation begins anew. A shorter gap between two looks counts as a
 quarter of a lease at most, so that others have time to commit after it. On a busy machine every look may be as late.
+
+And it must have been able to commit. Where PostgreSQL can be read and commits nothing, every counter stands still too.
 """
 
 from collections.abc import Collection
@@ -17,6 +19,7 @@ from geartrain.store.shared import Node
 BEATS_PER_LEASE: Final = 10
 CONTACT_SHARE: Final = 0.25  # of the lease, as which a gap between two looks counts at most
 LAPSE_SHARE: Final = 0.7  # of the lease: after that, a server that could not commit assigns no background jobs
+EXCUSED_SHARE: Final = 0.5  # of the lease, for which a server has stood still at most when nobody could commit
 QUICK_BEATS: Final = 1.5  # for which a server must have stood still whose address refuses connections
 
 
@@ -78,6 +81,11 @@ class Liveness:
             self._sightings.clear()
         elif uncounted > 0.0:
             self._sightings = {id: (batch, since + uncounted) for id, (batch, since) in self._sightings.items()}
+
+    def excuse(self, now: float) -> None:
+        """Perhaps nobody could commit until now: count what was seen as half a lease at most, so that there is time."""
+        earliest = now - self._lease * EXCUSED_SHARE
+        self._sightings = {id: (batch, max(since, earliest)) for id, (batch, since) in self._sightings.items()}
 
     def still_for(self, node: Node) -> float:
         """For how many seconds the counter of a node was seen unmoved."""

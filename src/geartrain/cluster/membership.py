@@ -54,6 +54,7 @@ class Membership:
         self._machine = machine
         self._tell = tell
         self._monotonic, self._refuses = environment
+        self._lease = lease
         self._liveness = Liveness(lease)
         self._beat = liveness.beat_seconds(lease)
         self.pause = self._beat / _LOOKS_PER_BEAT  # seconds between two looks
@@ -77,7 +78,10 @@ class Membership:
         view = self._store.look(self._version)
         me = self._store.node
         others = [node for node in view.nodes if node.state in _LIVING and node.id != me]
-        gone = self._liveness.overdue(others, self._monotonic())
+        now = self._monotonic()
+        if self._has_lapsed(now):
+            self._liveness.excuse(now)
+        gone = self._liveness.overdue(others, now)
         gone += self._refusing([node for node in self._liveness.late if node not in gone])
         fenced = sum(self._fence(node) for node in gone)
         own = self._own(view)
@@ -89,6 +93,14 @@ class Membership:
         sight = Sight(view, leads, fenced, self._xmin_age() if leads else None)
         self._version = view.version  # now that nothing can fail: what this look has read is not read again
         return sight
+
+    def _has_lapsed(self, now: float) -> bool:
+        """Whether this server could not commit itself, and none of the others has a lock for which it waits.
+
+        Then it may be PostgreSQL that commits nothing, and servers would fence each other for it.
+        """
+        store = self._store
+        return now - store.renewed_at > self._lease * liveness.LAPSE_SHARE and not store.waits_for_lock
 
     def _own(self, view: ClusterView) -> Node | None:
         return next((node for node in view.nodes if node.id == self._store.node), None)

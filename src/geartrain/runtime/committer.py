@@ -17,7 +17,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
 from geartrain.engine.job import LiveJob
@@ -97,6 +97,7 @@ class Committer(GatheringJournal):
         self.on_fenced: Callable[[], None] | None = None  # called when others have taken this server for dead
         # Rows of the jobs that it had then, if the store has lost some of its commits.
         self.unwritten: list[tuple[object, ...]] = []
+        self.restored: Sequence[tuple[int, int]] = ()  # ranges of other servers' ids whose jobs the engine has
         # Called with a job and another server's job with the same unique key; whether it takes care of the first one.
         self.on_twin: Callable[[LiveJob, contract.Twin], bool] | None = None
         self._committed_at = 0.0  # when the last batch was handed to the thread, by the loop's clock
@@ -327,7 +328,12 @@ class Committer(GatheringJournal):
         engine = self._engine
         others = {job.id for job in (*writing.accepted, *self._accepted)} | engine.borrowed.keys()
         tables = (engine.jobs.values(), engine.dead.values())
-        return [contract.row(job) for table in tables for job in table if job.background and job.id not in others]
+        return [
+            contract.row(job)
+            for table in tables
+            for job in table
+            if job.background and job.id not in others and (job.state is not RESERVING or engine.is_revived(job))
+        ]
 
     def _forget_uncommitted(self, batch: contract.Batch) -> None:
         """The store has this batch now."""
@@ -375,7 +381,7 @@ class Committer(GatheringJournal):
         everything.changed = list(map(contract.row, jobs))
         held = [job for id in engine.held_keys if (job := engine.jobs.get(id)) is not None and not is_asked_for(job)]
         everything.changed += map(contract.key_row, held)
-        everything.is_whole = True
+        everything.is_whole, everything.restored = True, list(self.restored)
         writing.batch = everything
         gathering = self._batch  # its rows are among them
         gathering.changed = list(map(contract.whole_row, gathering.saved_jobs))

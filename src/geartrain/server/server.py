@@ -5,6 +5,7 @@ closes the listening sockets, lets running jobs finish, and then stops.
 """
 
 import asyncio
+import contextlib
 import functools
 import logging
 import os
@@ -21,13 +22,14 @@ from geartrain.admin.control import ControlWorker
 from geartrain.admin.service import Admin
 from geartrain.admin.views import ReloadView
 from geartrain.cluster.cluster import Cluster
+from geartrain.cluster.rescue import LostJobs
 from geartrain.doors.gearman.cluster_status import OtherServersStatus
 from geartrain.doors.peer import mirrors
 from geartrain.doors.peer.door import PeerDoor
 from geartrain.engine.engine import Engine
 from geartrain.engine.idle_functions import IdleFunctions
 from geartrain.engine.interfaces import Journal
-from geartrain.errors import GeartrainError, SettingsError, StartError
+from geartrain.errors import GeartrainError, SettingsError, StartError, StoreError
 from geartrain.rights import Identity
 from geartrain.runtime import memory, work_thread
 from geartrain.runtime.clock import Clock
@@ -67,6 +69,8 @@ from geartrain.store.sqlite import SqliteStore
 FLUSH_SECONDS: Final = 1.0
 # How long a stop waits for a shared store that does not answer.
 STORE_SECONDS: Final = 5.0
+# How long a server that was fenced waits before it tries again to start.
+START_SECONDS: Final = 1.0
 
 Ready = Callable[[Sequence[Address]], None]
 
@@ -84,7 +88,7 @@ class Server:
         unwritten: Sequence[tuple[object, ...]] = (),
     ) -> None:
         self._settings = settings
-        self._unwritten = unwritten  # of the server that was here before and was fenced, see `cluster/rescue.py`
+        self._unwritten = LostJobs(unwritten)  # of the server that was here before and was fenced
         store_url = settings.store or url.default_url(os.environ)
         self._store_url = url.shown(store_url)
         self._store = url.create_store(store_url, options.result_limits(settings), options.member(settings))
@@ -107,7 +111,12 @@ class Server:
     @property
     def unwritten(self) -> Sequence[tuple[object, ...]]:
         """Rows of jobs that the store may have lost, of a server that was fenced before it could write them again."""
-        return self._committer.unwritten if self._committer is not None else ()
+        return [*self._unwritten.left, *(self._committer.unwritten if self._committer is not None else ())]
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether it has been told to stop, or has stopped."""
+        return self._draining or self._stopped.is_set()
 
     @property
     def log_level_name(self) -> str:
@@ -118,19 +127,17 @@ class Server:
         """Serve until stopped. `ready` is called once, with every address, when all doors listen."""
         self._loop = asyncio.get_running_loop()
         with signals.handled(self._loop, self._signal_handlers()):
-            with privileges.acting_as(self._user):  # so that the files belong to their later user
+            with privileges.acting_as(self._user):  # so that the file belongs to its later user
                 self._audit = AuditLog(self._settings.audit_file)
-                try:
-                    first_id = self._store.open()
-                except GeartrainError:
-                    self._audit.close()
-                    raise
+            try:
+                first_id = await self._open_store()
+            except GeartrainError:
+                self._audit.close()
+                raise
             try:
                 await self._build(first_id)
                 if not self._stopped.is_set():
-                    await self._join()
-                if not self._stopped.is_set():
-                    await self._serve(ready)
+                    await self._run_as_member(ready)
             finally:
                 if self._payloads is not None:
                     self._payloads.stop()
@@ -138,6 +145,22 @@ class Server:
                 self._audit.record(audit.STOP)
                 self._audit.close()
         self._log_stop()
+
+    async def _open_store(self) -> int:
+        """Open the store; again and again if this process has jobs that the store may have lost."""
+        while True:
+            try:
+                with privileges.acting_as(self._user):
+                    return self._store.open()
+            except StoreError as error:
+                if not self._unwritten.left:
+                    raise
+                fields = {"jobs": len(self._unwritten.left), "why": str(error)}
+                _log.error("cannot start with jobs that the database may lack, trying again", extra={"fields": fields})
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._stopped.wait(), START_SECONDS)
+                if self._stopped.is_set():
+                    raise
 
     async def _build(self, first_id: int) -> None:
         """Make the engine and all that stands on it, and restore the store's jobs."""
@@ -211,37 +234,38 @@ class Server:
             with memory.collector_paused():
                 await restore.restore_jobs(self._store, self._engine, self._stopped)
 
-    async def _join(self) -> None:
-        """Begin to commit. In a cluster, wait until the other servers know of this one."""
+    async def _run_as_member(self, ready: Ready) -> None:
+        """Begin to commit, and serve. In a cluster, wait before until the other servers know of this one."""
         if self._committer is not None:
             self._committer.start(self._tick_loop)
-        if self._cluster is not None:
-            await self._cluster.join(self._stopped)
-            if self._unwritten and not self._stopped.is_set():
-                await self._cluster.rescue(self._unwritten)
+        try:
+            if self._cluster is not None:
+                await self._cluster.join(self._stopped)
+                await self._cluster.rescue(self._unwritten, self._stopped)
+            if not self._stopped.is_set():
+                await self._serve(ready)
+        finally:
+            await self._close()
 
     async def _serve(self, ready: Ready) -> None:
         await restore.end_expired(self._tick_loop)
         self._tick_loop.schedule_tick()  # restored jobs and schedules may be due
-        try:
-            self._serving = True
-            await self._doors.open(self._settings.listen)
-            if self._cluster is not None:
-                peer_door = self._doors.peer_door
-                if peer_door is not None:
-                    self._cluster.peers = LinkedServers(peer_door)
-                    if self._committer is not None:
-                        self._committer.on_twin = mirrors.handler(peer_door.mirrors, peer_door.key_holders)
-                    self._link_others(peer_door)
-                    self._link_admin(self._cluster, peer_door)
-                await self._cluster.serve(options.link(self._settings, self._doors.addresses))
-            self._tls.watch(self._loop, lambda: self._doors.end(frozenset()))
-            with pid_file.written(self._settings.pid_file):
-                self._announce(ready)
-                await self._stopped.wait()
-                self._notifier.stopping("stopping")
-        finally:
-            await self._close()
+        self._serving = True
+        await self._doors.open(self._settings.listen)
+        if self._cluster is not None:
+            peer_door = self._doors.peer_door
+            if peer_door is not None:
+                self._cluster.peers = LinkedServers(peer_door)
+                if self._committer is not None:
+                    self._committer.on_twin = mirrors.handler(peer_door.mirrors, peer_door.key_holders)
+                self._link_others(peer_door)
+                self._link_admin(self._cluster, peer_door)
+            await self._cluster.serve(options.link(self._settings, self._doors.addresses))
+        self._tls.watch(self._loop, lambda: self._doors.end(frozenset()))
+        with pid_file.written(self._settings.pid_file):
+            self._announce(ready)
+            await self._stopped.wait()
+            self._notifier.stopping("stopping")
 
     def _link_others(self, door: PeerDoor) -> None:
         """Let the doors ask the other servers of the cluster."""
@@ -274,7 +298,7 @@ class Server:
 
     def not_ready(self) -> str:
         """Why this server should get no new jobs; empty if it should."""
-        if self._draining or self._stopped.is_set():
+        if self.is_stopping:
             return "the server is stopping"
         if self._committer is not None and self._committer.failing:
             return "the store cannot be written; see the server's log"
@@ -334,7 +358,7 @@ class Server:
     def _stop_fenced(self) -> None:
         """Others have this server's jobs. It forgets all; the process starts another one, unless it was to end."""
         self.is_fenced = True
-        self.starts_anew = not (self._draining or self._stopped.is_set())
+        self.starts_anew = not self.is_stopping
         if self.starts_anew:
             _log.error("fenced: other servers have taken over; starting anew")
         else:

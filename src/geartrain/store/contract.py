@@ -41,6 +41,7 @@ class Batch:
         "logs",
         "removed_jobs",
         "removed_records",
+        "restored",
         "revived",
         "saved_values",
     )
@@ -52,6 +53,9 @@ class Batch:
         self.removed_jobs: list[int] = []  # ids of jobs that are removed without a record
         self.known_node = 0  # of a shared store: the newest one that this server knows of
         self.is_whole = False  # a shared store went back in time: `changed` has every job that the server has
+        # Of a batch that is whole: ranges of ids, from one to below another, that were taken over from other servers.
+        # `changed` has all jobs in them, and all that this server has given ids to.
+        self.restored: Sequence[tuple[int, int]] = ()
         self.finished: list[Record] = []  # the jobs with these ids are finished
         self.failed: list[tuple[object, ...]] = []  # from `row`: those of them that are kept whole
         self.removed_records: list[int] = []  # ids of jobs: what is kept of them is removed

@@ -33,7 +33,7 @@ from geartrain.store.postgresql_connection import Connection, Readers, Target, c
 from geartrain.store.postgresql_locks import LockTable
 from geartrain.store.postgresql_nodes import NodeInfo, NodeTable, is_lost
 from geartrain.store.postgresql_records import RecordTable
-from geartrain.store.postgresql_schema import IS_COMMITTED, IS_FENCED, migrate, read_secret
+from geartrain.store.postgresql_schema import IS_BEHIND, IS_COMMITTED, IS_FENCED, migrate, read_secret
 from geartrain.store.shared import NODE_BITS, SERVING, ClusterView, FencedError, IdRange, Member, Node, WentBackError
 
 _FIRST_PAUSE: Final = 0.02
@@ -48,6 +48,7 @@ _CONFLICTS: Final = (
     errors.LockNotAvailable,
     errors.UniqueViolation,
 )
+_WAITS: Final = (errors.DeadlockDetected, errors.LockNotAvailable)  # for a row that another transaction has locked
 _INVALID: Final = (struct.error, ValueError, UnicodeError, OverflowError, TypeError)
 
 # Values that were removed stay for a while, so that every server learns of it.
@@ -78,6 +79,7 @@ class PostgresqlStore:
         self.renewed_at = 0.0
         self.in_doubt = {"committed": 0, "repeated": 0}
         self.resynced = 0
+        self.waits_for_lock = False
         self.waiting_since = (
             0.0  # by the monotonic clock: when a commit first failed that is still repeated; 0: none is
         )
@@ -168,10 +170,7 @@ class PostgresqlStore:
             raise StoreError(f"cannot write {self.target.shown}: {describe(error)}") from None
         if self._numbers.is_repeated:
             plan.repeat(self._numbers.undone)
-        known = batch.known_node
-        outcome = self._patiently(
-            plan, lambda connection: self._writer.write(connection, plan, self._numbers.current, known)
-        )
+        outcome = self._patiently(plan, lambda connection: self._writer.write(connection, plan, self._numbers))
         self.record_table.count_added(batch.finished)
         if plan.is_whole:
             self.resynced += self._writer.resynced
@@ -189,7 +188,7 @@ class PostgresqlStore:
 
         def take(connection: Connection) -> IdRange | None:
             before.update(self._nodes.own_ranges(connection, self.node))
-            return self._writer.take(connection, self._numbers.current, self.node, most_jobs)
+            return self._writer.take(connection, self._numbers, most_jobs)
 
         try:
             return self._patiently(None, take)
@@ -202,7 +201,7 @@ class PostgresqlStore:
     def _settle_take(self, before: set[IdRange]) -> IdRange | None:
         """What was taken by a commit that was given up. After another commit, that one cannot be carried out."""
         with contextlib.suppress(_UnheardCommitError):
-            self._patiently(None, lambda connection: self._writer.touch(connection, self._numbers.current, self.node))
+            self._patiently(None, lambda connection: self._writer.touch(connection, self._numbers))
         ids = self._taken_since(before)
         self._lost_take = None
         return ids
@@ -330,6 +329,7 @@ class PostgresqlStore:
             except (psycopg.Error, LostRaceError) as error:
                 self._disconnect()
                 self.record_table.reset()
+                self.waits_for_lock = isinstance(error, _WAITS)
                 self._examine(error)
                 if plan is not None:
                     if isinstance(error, psycopg.Error) and is_lost(error):  # else PostgreSQL has refused it
@@ -350,6 +350,7 @@ class PostgresqlStore:
     def _succeeded(self, began: float, is_batch: bool) -> None:
         self._numbers.end(is_batch)
         self.renewed_at = began
+        self.waits_for_lock = False
         if self.waiting_since:
             fields = {"store": self.target.shown, "seconds": f"{time.monotonic() - self.waiting_since:.1f}"}
             _log.warning("commits work again", extra={"fields": fields})
@@ -361,17 +362,17 @@ class PostgresqlStore:
             return
         if error.sqlstate == IS_FENCED:
             raise FencedError(f"node {self.node} was fenced by another server", self._has_lost_commits()) from None
-        if error.sqlstate == IS_COMMITTED:
+        if error.sqlstate in (IS_COMMITTED, IS_BEHIND):
             return  # `_settled` finds out
         raise StoreError(f"cannot write {self.target.shown}: {describe(error)}") from None
 
     def _has_lost_commits(self) -> bool:
-        """Whether the database lacks commits of this server that it has acknowledged."""
+        """Whether the database lacks commits of this server that it has acknowledged; also if it cannot be asked."""
         try:
             counter = self._nodes.counter(self._connected(), self.node)
         except (psycopg.Error, StoreError):
-            return False
-        return counter is not None and counter[0] < self._numbers.last
+            return True
+        return counter is None or counter[0] < self._numbers.last
 
     def _give_up(self, plan: Plan | None, error: Exception) -> None:
         if plan is not None and plan.sent is not None:

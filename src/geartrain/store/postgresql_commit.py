@@ -19,6 +19,7 @@ from psycopg import sql
 
 from geartrain.store import postgresql_rows as packed
 from geartrain.store import postgresql_script
+from geartrain.store.commit_numbers import CommitNumbers
 from geartrain.store.contract import COLUMNS, COMMITTED, RECORD_COLUMNS, RESERVED, Batch, CommitOutcome, Twin, whole_row
 from geartrain.store.postgresql_connection import Connection
 from geartrain.store.postgresql_nodes import NodeTable
@@ -145,6 +146,7 @@ class BatchWriter:
         self._place = place
         self._fences = 0
         self.ids_end = (node + 1) << NODE_BITS
+        self._given_out = [IdRange(node << NODE_BITS, self.ids_end)]  # ids of jobs of this server
         self.resynced = 0  # rows that the last whole batch found missing
         names = ", ".join(KEYED_COLUMNS)
         insert = insert_columns("jobs", KEYED_COLUMNS, KEYED_TYPES)
@@ -157,6 +159,7 @@ class BatchWriter:
         self._fence = self._text("SELECT {s}.fence(")
         self._delete_ids = self._text("DELETE FROM {s}.jobs WHERE id = ANY('{{")
         self._delete = self._sql("DELETE FROM {s}.jobs WHERE id = ANY(%b)")
+        self._present = self._sql("SELECT id FROM {s}.jobs WHERE id = ANY(%b)")
         self._delete_range = self._sql("DELETE FROM {s}.jobs WHERE id >= %s AND id < %s RETURNING id")
         self._twins = self._sql("SELECT key, id, handle FROM {s}.jobs WHERE key = ANY(%b::bytea[])")
         self._kept_version = self._sql("UPDATE {s}.meta SET value = value + 1 WHERE name = 'kept' RETURNING value")
@@ -172,11 +175,11 @@ class BatchWriter:
     def _text(self, text: str) -> bytes:
         return self._sql(text).as_bytes()
 
-    def write(self, connection: Connection, plan: Plan, number: int, known: int) -> CommitOutcome:
-        """Commit a plan as the batch with this number. `known` is the newest node that this server knows of."""
+    def write(self, connection: Connection, plan: Plan, numbers: CommitNumbers) -> CommitOutcome:
+        """Commit a plan as the batch that `numbers` has begun."""
         if plan.is_plain:
-            return self._write_at_once(connection, plan, number, known)
-        self._begin(connection, number, known)
+            return self._write_at_once(connection, plan, numbers)
+        self._begin(connection, numbers, plan.batch.known_node, plan.is_whole)
         inserted = self._insert_free(connection, plan) if plan.keyed or plan.revived else _NOTHING_INSERTED
         twins = inserted.twins
         with connection.pipeline():
@@ -202,32 +205,38 @@ class BatchWriter:
         connection.execute("COMMIT")
         return plan.outcome
 
-    def take(self, connection: Connection, number: int, known: int, most_jobs: int) -> IdRange | None:
+    def take(self, connection: Connection, numbers: CommitNumbers, most_jobs: int) -> IdRange | None:
         """Take an orphan range as one batch."""
-        self._begin(connection, number, known)
+        self._begin(connection, numbers, self._node)
         ids = self._nodes.take(connection, self._node, most_jobs)
         connection.execute("COMMIT")
         return ids
 
-    def touch(self, connection: Connection, number: int, known: int) -> None:
+    def touch(self, connection: Connection, numbers: CommitNumbers) -> None:
         """Commit nothing: after it, no earlier batch can be committed."""
-        self._begin(connection, number, known)
+        self._begin(connection, numbers, self._node)
         connection.execute("COMMIT")
 
-    def _begin(self, connection: Connection, number: int, known: int) -> None:
+    def _begin(self, connection: Connection, numbers: CommitNumbers, known: int, is_whole: bool = False) -> None:
         with connection.pipeline():
             connection.execute("BEGIN")
-            fence = connection.execute(self._passing(number, known))
+            fence = connection.execute(self._passing(numbers, known, is_whole))
         self._place = one(fence)[0]
 
-    def _passing(self, number: int, known: int) -> bytes:
-        """The statement that passes the fence. It answers where the row of the node is now."""
+    def _passing(self, numbers: CommitNumbers, known: int, is_whole: bool = False) -> bytes:
+        """The statement that passes the fence. It answers where the row of the node is now.
+
+        `known` is the newest node that this server knows of. Before a batch that is whole, the database may lack any
+        number of commits.
+        """
         self._fences += 1
         place = self._place if self._fences % _FENCES_BY_PLACE else _NO_PLACE
-        return self._fence + b"%d, '%b', %d, %d)::text" % (self._node, place.encode(), number, known)
+        last = 0 if is_whole else numbers.last
+        values = (self._node, place.encode(), numbers.current, known, last)
+        return self._fence + b"%d, '%b', %d, %d, %d)::text" % values
 
-    def _write_at_once(self, connection: Connection, plan: Plan, number: int, known: int) -> CommitOutcome:
-        statements = [b"BEGIN", self._passing(number, known)]
+    def _write_at_once(self, connection: Connection, plan: Plan, numbers: CommitNumbers) -> CommitOutcome:
+        statements = [b"BEGIN", self._passing(numbers, plan.batch.known_node)]
         if plan.removed:
             statements.append(self._delete_ids + b",".join([b"%d" % id for id in plan.removed]) + b"}'::bigint[])")
 
@@ -254,8 +263,16 @@ class BatchWriter:
             connection.execute(self._upsert, keyed_columns(rows))
 
     def _delete_all(self, connection: Connection, plan: Plan) -> None:
-        """Replace all jobs of this node by those of the batch, and count what was missing."""
+        """Replace all jobs of this node by those of the batch, and count what was missing.
+
+        Rows of a range that is being taken over stay, where the server has not read them yet. A job that this server
+        took over in the lost seconds may be in a range that the database gives to another one. If it has the row, that
+        one runs the job as well; if not, this server is its only home.
+        """
         rows = plan.changed
+        complete = [*self._given_out, *(IdRange(low, high) for low, high in plan.batch.restored)]
+        for ids in complete:
+            self._nodes.cover(connection, self._node, ids)
         ranges = self._nodes.own_ranges(connection, self._node)
         keyed = {key: row for row in rows if (key := packed.key(row)) is not None}
         found = self._find_twins(connection, sorted(keyed)) if keyed else {}
@@ -264,8 +281,13 @@ class BatchWriter:
             plan.waits_left -= 1
             raise LostRaceError
         present: set[int] = set()
-        for ids in ranges:
+        for ids in [part for known in complete for own in ranges if (part := known.part_in(own)) is not None]:
             present.update(row[0] for row in connection.execute(self._delete_range, ids))
+        elsewhere = [row[0] for row in rows if not any(ids.low <= row[0] < ids.high for ids in ranges)]
+        if elsewhere:
+            there = {row[0] for row in connection.execute(self._present, [Array.of_ids(elsewhere)])}
+            self._nodes.claim(connection, self._node, [id for id in elsewhere if id not in there])
+            present |= there
         self.resynced = sum(row[0] not in present for row in rows)
         # Another server has accepted a job with the key of one that the database had lost. Both were acknowledged, and
         # both run; the newer one keeps the key. A row that has nothing but a key is not needed then.
@@ -347,6 +369,7 @@ class BatchWriter:
             return 0
         low = self._nodes.new_range(connection, self._node)
         self.ids_end = low + (1 << NODE_BITS)
+        self._given_out.append(IdRange(low, self.ids_end))
         return low + 1
 
 

@@ -4,7 +4,7 @@ No clock of another machine is ever compared with one of ours: the counter of a 
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
 import psycopg
@@ -14,7 +14,18 @@ from geartrain.errors import StoreError
 from geartrain.store.contract import RESERVED
 from geartrain.store.postgresql_connection import Connection
 from geartrain.store.postgresql_schema import MIGRATIONS, one
-from geartrain.store.shared import FENCED, JOINING, LEFT, NODE_BITS, SERVING, ClusterView, FencedError, IdRange, Node
+from geartrain.store.shared import (
+    FENCED,
+    JOINING,
+    LEFT,
+    NODE_BITS,
+    SERVING,
+    ClusterView,
+    FencedError,
+    IdRange,
+    Node,
+    runs_of,
+)
 
 _STANDSTILL_SECONDS: Final = 2.5  # a node that lives commits at least once a second
 _POLL_SECONDS: Final = 0.1
@@ -131,6 +142,10 @@ class NodeTable:
         self._drain = self._sql(f"UPDATE {{s}}.nodes SET draining = true WHERE name = %s AND state IN {_LIVING}")
         self._counter = self._sql("SELECT batch, state FROM {s}.nodes WHERE id = %s")
         self._own_ranges = self._sql("SELECT low, high FROM {s}.ranges WHERE node = %s ORDER BY low")
+        self._ranges_in = self._sql("SELECT low, high FROM {s}.ranges WHERE high > %s AND low < %s ORDER BY low")
+        self._lock_ranges = self._sql(
+            "SELECT low, high, node FROM {s}.ranges WHERE high > %s AND low < %s ORDER BY low FOR UPDATE"
+        )
         self._reinsert = self._sql(
             "INSERT INTO {s}.nodes (id, name, link, machine, version, layout, state, batch) "
             f"OVERRIDING SYSTEM VALUE VALUES (%s, %s, %s, %s, %s, {len(MIGRATIONS)}, {SERVING}, 0)"
@@ -273,6 +288,27 @@ class NodeTable:
 
     def own_ranges(self, connection: Connection, node: int) -> list[IdRange]:
         return [IdRange(*row) for row in connection.execute(self._own_ranges, (node,))]
+
+    def cover(self, connection: Connection, node: int, ids: IdRange) -> None:
+        """Give a node those of these ids that are in no range: the database does not know of that range any more."""
+        known = [IdRange(*row) for row in connection.execute(self._ranges_in, ids)]
+        for part in ids.parts_outside(known):
+            connection.execute(self._insert_range, (*part, node))
+
+    def claim(self, connection: Connection, node: int, ids: Iterable[int]) -> None:
+        """Take the ranges of some ids out of those of other nodes, which do not have these jobs."""
+        runs = list(runs_of(ids))
+        if not runs:
+            return
+        for low, high, home in connection.execute(self._lock_ranges, (runs[0].low, runs[-1].high)).fetchall():
+            around = IdRange(low, high)
+            own = [part for run in runs if (part := run.part_in(around)) is not None]
+            if own and home != node:
+                connection.execute(self._drop_range, (low,))
+                for part in around.parts_outside(own):
+                    connection.execute(self._insert_range, (*part, home))
+                for part in own:
+                    connection.execute(self._insert_range, (*part, node))
 
     def leave(self, connection: Connection, node: int) -> None:
         connection.execute(self._leave, (node,))

@@ -30,6 +30,7 @@ SECRET_BYTES: Final = 32
 # SQLSTATEs that `fence` raises.
 IS_FENCED: Final = "GT001"
 IS_COMMITTED: Final = "GT002"
+IS_BEHIND: Final = "GT003"
 
 _JOB_COLUMNS: Final = """
     id bigint PRIMARY KEY,
@@ -230,7 +231,44 @@ ALTER TABLE {schema}.failed_jobs ADD COLUMN after_jobs bytea NOT NULL DEFAULT ''
 ALTER TABLE {schema}.broken ADD COLUMN after_jobs bytea;
 """
 
-MIGRATIONS: Final = (_TABLES + _FENCE, _LOCKS + _CHANGE_LOCKS, _PARTITION_NAME, _AFTER_JOBS)
+# The fence of servers that also say which commit of theirs was the last (`last`). A pooler may hand their transaction
+# to a database that does not have it any more, over a connection that has never been lost.
+_FENCE_AFTER: Final = f"""
+CREATE FUNCTION {{schema}}.fence(me bigint, at tid, number bigint, known bigint, last bigint)
+RETURNS tid LANGUAGE plpgsql AS $$
+DECLARE
+    place tid;
+    counter bigint;
+BEGIN
+    PERFORM set_config('lock_timeout', '2s', true), set_config('statement_timeout', '20s', true),
+            set_config('idle_in_transaction_session_timeout', '10s', true),
+            set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true);
+    IF current_setting('synchronous_commit') = 'off' THEN
+        PERFORM set_config('synchronous_commit', 'on', true);
+    END IF;
+    UPDATE {{schema}}.nodes SET batch = number, beat = clock_timestamp(), seen = greatest(seen, known)
+        WHERE ctid = at AND id = me AND state IN ({SERVING}, {JOINING}) AND batch >= last AND batch < number
+        RETURNING ctid INTO place;
+    IF place IS NULL THEN
+        UPDATE {{schema}}.nodes SET batch = number, beat = clock_timestamp(), seen = greatest(seen, known)
+            WHERE id = me AND state IN ({SERVING}, {JOINING}) AND batch >= last AND batch < number
+            RETURNING ctid INTO place;
+    END IF;
+    IF place IS NULL THEN
+        SELECT CASE WHEN state IN ({SERVING}, {JOINING}) THEN batch END INTO counter
+            FROM {{schema}}.nodes WHERE id = me;
+        IF NOT FOUND OR counter < last THEN
+            RAISE EXCEPTION 'batch % of node % is not there', last, me USING ERRCODE = '{IS_BEHIND}';
+        ELSIF counter >= number THEN
+            RAISE EXCEPTION 'batch % of node % is committed already', number, me USING ERRCODE = '{IS_COMMITTED}';
+        END IF;
+        RAISE EXCEPTION 'node % is fenced', me USING ERRCODE = '{IS_FENCED}';
+    END IF;
+    RETURN place;
+END $$;
+"""
+
+MIGRATIONS: Final = (_TABLES + _FENCE, _LOCKS + _CHANGE_LOCKS, _PARTITION_NAME, _AFTER_JOBS, _FENCE_AFTER)
 AFTER_JOBS_SINCE: Final = 4
 # The oldest layout whose servers can run beside servers of the current one.
 OLDEST: Final = 1

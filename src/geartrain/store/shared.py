@@ -8,7 +8,7 @@ take its ranges. Each commit counts, so that the counter of a node shows that it
 `jobs_of` are called by the thread of the membership (`cluster/membership.py`), and use a connection of their own.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, Protocol, cast
 
 from geartrain.errors import StoreError
@@ -80,6 +80,45 @@ class IdRange(NamedTuple):
     low: int
     high: int
 
+    def part_in(self, other: "IdRange") -> "IdRange | None":
+        """The ids that are in both.
+
+        >>> IdRange(10, 20).part_in(IdRange(15, 30)), IdRange(10, 20).part_in(IdRange(20, 30))
+        (IdRange(low=15, high=20), None)
+        """
+        low, high = max(self.low, other.low), min(self.high, other.high)
+        return IdRange(low, high) if low < high else None
+
+    def parts_outside(self, others: "Iterable[IdRange]") -> "Iterator[IdRange]":
+        """The ids that are in none of the others, which are in order.
+
+        >>> list(IdRange(10, 40).parts_outside([IdRange(0, 12), IdRange(20, 30)]))
+        [IdRange(low=12, high=20), IdRange(low=30, high=40)]
+        """
+        low = self.low
+        for other in others:
+            if low < other.low and low < self.high:
+                yield IdRange(low, min(other.low, self.high))
+            low = max(low, other.high)
+        if low < self.high:
+            yield IdRange(low, self.high)
+
+
+def runs_of(ids: Iterable[int]) -> Iterator[IdRange]:
+    """The ranges that consist of these ids, in order.
+
+    >>> list(runs_of([8, 3, 1, 2]))
+    [IdRange(low=1, high=4), IdRange(low=8, high=9)]
+    """
+    run: IdRange | None = None
+    for id in sorted(ids):
+        if run is not None and run.high != id:
+            yield run
+            run = None
+        run = IdRange(id if run is None else run.low, id + 1)
+    if run is not None:
+        yield run
+
 
 class ClusterView(NamedTuple):
     """What a look at the store shows."""
@@ -101,6 +140,7 @@ class SharedStore(Store, Protocol):
     in_doubt: dict[str, int]  # how often the answer to a commit was lost, by what had become of it
     patience: float  # seconds for which a commit is repeated while the store does not answer
     resynced: int  # jobs that were written again, after the database went back in time
+    waits_for_lock: bool  # a commit does not succeed because the transaction of another server has locked a row
 
     def look(self, version: int) -> ClusterView:
         """Read the nodes, and the values that were saved after `version`."""

@@ -31,3 +31,12 @@ def test_a_server_that_has_committed_meanwhile_is_not_overdue() -> None:
         assert not liveness.overdue([OTHER], now)
     assert not liveness.overdue([OTHER._replace(batch=42)], 102.8)
     assert liveness.still_for(OTHER) == 0.0
+
+
+def test_nobody_is_overdue_while_nobody_could_commit() -> None:
+    liveness = Liveness(LEASE)
+    for look in range(101):
+        now = 100.0 + look / 10
+        liveness.excuse(now)
+        assert not liveness.overdue([OTHER], now)
+    assert [now for now in (110.5, 110.9, 111.0, 111.1) if liveness.overdue([OTHER], now)] == [111.0, 111.1]

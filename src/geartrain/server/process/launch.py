@@ -9,7 +9,7 @@ from typing import Final
 
 from geartrain import eventloop
 from geartrain.address import Address
-from geartrain.errors import GeartrainError
+from geartrain.errors import GeartrainError, StoreError
 from geartrain.server.config.settings import Settings
 from geartrain.server.process import daemon, log, privileges
 from geartrain.server.server import Server
@@ -69,11 +69,20 @@ def serve(
                 unwritten: Sequence[tuple[object, ...]] = ()
                 while True:
                     server = Server(settings, output, user, unwritten)
-                    runner.run(server.run(ready))
-                    if not server.starts_anew:
-                        break
+                    try:
+                        runner.run(server.run(ready))
+                    except StoreError:
+                        if server.is_stopping or not server.unwritten:
+                            raise
+                        _log.exception("start failed; this process has jobs that the database may lack, trying again")
+                    else:
+                        if not server.starts_anew:
+                            break
                     user = None  # it has become that user already
                     unwritten = server.unwritten
+                if server.unwritten:
+                    fields = {"jobs": len(server.unwritten)}
+                    _log.error("stopped before jobs were written that the database may lack", extra={"fields": fields})
         except GeartrainError as error:
             if output.target != log.STDERR:  # the command prints the error to stderr
                 _log.critical("start failed", extra={"fields": {"why": error}})
