@@ -6,14 +6,19 @@
 - What was acknowledged is in the database until it has ended.
 - One server leads, and each run of a schedule is submitted once, by the leader.
 
+A database that goes back in time breaks the first three and the last until its servers have noticed. From then on only
+this is asked for: what was acknowledged and has not ended is there in the end, unless every process that knew it when
+the database lost it has ended since then; a row is removed only if its job has ended; and one server leads.
+
 A virtual machine that was suspended does not know it. It may break the first two until its first commit is answered.
 """
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from campaigns.membership.database import Database
+from campaigns.membership.database import Database, Row
 from campaigns.membership.world import World
 from geartrain.admin.schedule import ScheduleRun
 from geartrain.engine.job import LiveJob
@@ -35,9 +40,16 @@ class Audit:
         self._fail = world.fail
         self.database = database
         database.on_fenced = self.fenced
+        database.on_deleted = self.deleted
         self.servers: dict[int, SimulatedServer] = {}  # that live, by node
-        self.acknowledged_jobs: set[int] = set()
+        self.acknowledged_jobs: dict[int, bytes] = {}  # handles
         self.finished_jobs: set[int] = set()
+        self.completed_jobs: set[int] = set()  # by a worker
+        self.completed_handles: set[bytes] = set()
+        self.has_gone_back = False  # the database, at least once
+        self.lost: dict[bytes, set[object]] = {}  # by handle: the processes that know a job which the database has lost
+        self.excused_losses: set[bytes] = set()
+        self.repeated = 0  # ends of jobs that had ended before
         self.assigned_jobs: set[int] = set()
         self.runs = 0  # of schedules
         self.excused = 0  # assignments of machines that were suspended
@@ -46,7 +58,8 @@ class Audit:
     def fenced(self, node: int) -> None:
         """A node was fenced."""
         server = self.servers.get(node)
-        if server is not None and server.machine.is_up and not server.is_excused and server.could_assign:
+        is_excused = self.has_gone_back or (server is not None and server.is_excused)
+        if server is not None and server.machine.is_up and not is_excused and server.could_assign:
             self._fail(f"node {node} was fenced, and could still assign jobs")
 
     def assigned(self, server: "SimulatedServer", job: LiveJob) -> None:
@@ -62,27 +75,67 @@ class Audit:
             holder = database.keys.get((job.function, job.unique), job.id)
             if holder != job.id and database.home_of(holder) != node:
                 problem = f"knows that job {holder} has its key"
-        if problem and server.is_excused:
+        if problem and (server.is_excused or self.has_gone_back):
             self.excused += 1
         elif problem:
             self._fail(f"node {node} assigned job {job.id}, and {problem}")
 
-    def acknowledged(self, id: int) -> None:
+    def acknowledged(self, id: int, handle: bytes) -> None:
         """A client was told that its job is accepted."""
-        if id not in self.database.jobs and id not in self.finished_jobs:
+        is_ended = id in (self.completed_jobs if self.has_gone_back else self.finished_jobs)
+        if id not in self.database.jobs and not is_ended and handle not in self.lost:
             self._fail(f"job {id} was acknowledged, and is not in the database")
-        self.acknowledged_jobs.add(id)
+        self.acknowledged_jobs[id] = handle
+
+    def completed(self, job: LiveJob) -> None:
+        """A worker has ended a job. Whether the server stores that does not matter to it."""
+        self.completed_jobs.add(job.id)
+        self.completed_handles.add(job.handle)
+
+    def went_back(self, before: Iterable[Row], processes: Mapping[int, object], carried: Mapping[object, Any]) -> None:
+        """The database has lost commits. `before` is what it had; `carried` is what processes that start anew have."""
+        self.has_gone_back = True
+        present = self.database.has([row[1] for row in before])
+        for row in before:
+            handle = row[1]
+            if handle not in present and handle not in self.completed_handles:
+                known = {processes[node] for node, server in self.servers.items() if server.knows(row)}
+                known |= {process for process, rows in carried.items() if any(other[1] == handle for other in rows)}
+                self.lost[handle] = known
+                self._excuse(handle)
+
+    def process_ended(self, process: object) -> None:
+        """What it alone knew is lost with it, unless it was written before."""
+        touched = [handle for handle, known in self.lost.items() if process in known]
+        present = self.database.has(touched)
+        for handle in touched:
+            self.lost[handle].discard(process)
+            if handle not in present:
+                self._excuse(handle)
+
+    def _excuse(self, handle: bytes) -> None:
+        if not self.lost[handle]:
+            self.excused_losses.add(handle)
+
+    def deleted(self, ids: set[int]) -> None:
+        """A server that has written all its jobs has removed others of its ranges."""
+        for id in ids:
+            if id in self.acknowledged_jobs and id not in self.completed_jobs:
+                self._fail(f"job {id} was acknowledged, and a server has removed it that had not restored it")
 
     def writing(self, node: int, batch: Batch, undone: list[int], is_repeated: bool) -> None:
         """A batch is about to be committed."""
         database = self.database
         for record in batch.finished:
-            if database.home_of(record.id) != node:
+            is_twice = record.id in self.finished_jobs and not is_repeated
+            if self.has_gone_back:
+                self.repeated += is_twice
+            elif database.home_of(record.id) != node:
                 self._fail(f"node {node} ended job {record.id}, whose home is {database.home_of(record.id)}")
-            if record.id in self.finished_jobs and not is_repeated:
+            elif is_twice:
                 self._fail(f"job {record.id} ended twice")
             self.finished_jobs.add(record.id)
-        for row in (*batch.accepted, *batch.changed):
+        for row in () if self.has_gone_back else (*batch.accepted, *batch.changed):
             if database.home_of(row[0]) != node:  # type: ignore[arg-type]
                 self._fail(f"node {node} wrote job {row[0]}, whose home is {database.home_of(row[0])}")  # type: ignore[arg-type]
         for id in (*batch.removed_jobs, *undone):
@@ -93,7 +146,7 @@ class Audit:
     def wrote(self, node: int, outcome: CommitOutcome) -> None:
         """A batch was committed."""
         for id, twin in outcome.twins.items():
-            if id in self.assigned_jobs:
+            if id in self.assigned_jobs and not self.has_gone_back:
                 self._fail(f"node {node} assigned job {id}, and job {twin.id} had its key")
         if len(self.database.leaders) > 1:
             self._fail("two nodes lead")
@@ -102,6 +155,9 @@ class Audit:
         runs = [row for row in map(whole_row, batch.accepted) if row[_DOOR] == "cron"]
         values = [value for name, value in batch.saved_values.items() if name.startswith(_RUNS)]
         if not values:
+            return
+        if self.has_gone_back:
+            self.runs += len(runs)
             return
         if not self.database.nodes[node].leader:
             self._fail(f"node {node} ran a schedule, and does not lead")
@@ -120,12 +176,18 @@ class Audit:
             return f"{len(database.orphans)} ranges have no home"
         if len(database.leaders) != 1:
             return "nobody leads"
-        for id in self.acknowledged_jobs - self.finished_jobs:
-            if id not in database.jobs:
-                self._fail(f"job {id} was acknowledged, and is lost")
-        for id in database.jobs:
+        owed = {
+            handle for handle in self.acknowledged_jobs.values() if handle not in self.completed_handles
+        } - self.excused_losses
+        missing = owed - database.has(owed)
+        if missing and self.has_gone_back:
+            return f"{len(missing)} jobs were acknowledged and are not there, such as {min(missing)!r}"
+        for handle in missing:
+            self._fail(f"job {handle!r} was acknowledged, and is lost")
+        for id, row in database.jobs.items():
             home = database.home_of(id)
             server = self.servers.get(home)
-            if server is None or id not in server.engine.jobs:
+            is_there = server is not None and id in server.engine.jobs
+            if not is_there and not (self.has_gone_back and row[1] in self.completed_handles):
                 return f"its home {home} does not have job {id}"
         return ""

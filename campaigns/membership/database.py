@@ -14,11 +14,12 @@ therefore kept at hand (who lives, who leads, which ranges have no home), and `p
 
 import bisect
 import collections
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
+from geartrain.model import JobState
 from geartrain.store.contract import Batch, CommitOutcome, Twin, whole_row
-from geartrain.store.shared import FENCED, JOINING, LEFT, SERVING, ClusterView, FencedError, IdRange, Node
+from geartrain.store.shared import FENCED, JOINING, LEFT, SERVING, ClusterView, FencedError, IdRange, Node, runs_of
 
 NODE_BITS: Final = 32
 FIRST_NODE: Final = 2**20
@@ -37,10 +38,17 @@ class Rules(NamedTuple):
     fences: bool = True  # a batch of a node that is fenced is refused
     rechecks_ranges: bool = True  # a range that was taken since the statement began is not taken again
     has_one_leader: bool = True
+    compares_last: bool = True  # a batch is refused if the one before it is not there any more
+    claims_lost_jobs: bool = True  # a job that only the server has which writes it again belongs to that one
+    keeps_unread_rows: bool = True  # a whole batch removes none that its server has not restored yet
 
 
 class CommittedError(Exception):
     """The fence: the node has a batch of this number already."""
+
+
+class BehindError(Exception):
+    """The fence: the database does not have the last commit of the node any more."""
 
 
 class Transaction:
@@ -98,6 +106,18 @@ class Ranges(dict[int, tuple[int, int]]):
         return [] if is_right else ["ranges"]
 
 
+class Saved(NamedTuple):
+    """All tables, as they were at some time."""
+
+    nodes: dict[int, Node]
+    ranges: dict[int, tuple[int, int]]
+    jobs: dict[int, Row]
+    keys: dict[tuple[bytes, bytes], int]
+    ended: set[int]
+    values: dict[str, tuple[int, bytes]]
+    version: int
+
+
 class Database:
     """One schema."""
 
@@ -105,13 +125,16 @@ class Database:
         self.rules = rules
         self._time = time
         self.on_fenced: Callable[[int], object] = bool  # called with the node
+        self.on_deleted: Callable[[set[int]], object] = bool  # called with jobs that a whole batch removes
         self.nodes: dict[int, Node] = {}
         self.ranges = Ranges()
         self.jobs: dict[int, Row] = {}
         self.keys: dict[tuple[bytes, bytes], int] = {}  # job by function and unique key
         self.values: dict[str, tuple[int, bytes]] = {}  # with their versions
         self.version = 0
+        self.ended: set[int] = set()  # jobs that have records
         self.open: dict[int, Transaction] = {}  # by the node whose row they lock
+        self.commits_at = 0.0  # until then nothing is committed, and everything can be read
         self.counts: collections.Counter[str] = collections.Counter()
         self.leaders: set[int] = set()  # that serve
         self.orphans: set[int] = set()  # lower ends of ranges that no living node has
@@ -181,6 +204,43 @@ class Database:
             else:
                 self._shown.pop(id, None)
 
+    def save(self) -> Saved:
+        """What a standby has that hears nothing from now on."""
+        return Saved(
+            dict(self.nodes), dict(self.ranges), dict(self.jobs), dict(self.keys), set(self.ended), dict(self.values),
+            self.version,
+        )  # fmt: skip
+
+    def go_back(self, saved: Saved) -> None:
+        """That standby takes over. Numbers of nodes are not given out twice: sequences are ahead of their tables."""
+        self.crash()
+        self.nodes, self.ranges, self.leaders, self.orphans = {}, Ranges(), set(), set()
+        self._names, self._shown, self._ids = {}, {}, {}
+        for low, (high, home) in saved.ranges.items():
+            self.ranges.put(low, high, home)
+        for node in saved.nodes.values():
+            self._put(node)
+        self.orphans.update(low for low, (_, home) in self.ranges.items() if not self.is_living(home))
+        self.jobs = {}
+        for row in saved.jobs.values():
+            self._write_job(row)
+        self.keys, self.ended, self.values = dict(saved.keys), set(saved.ended), dict(saved.values)
+        self.version = saved.version
+
+    def has(self, handles: Iterable[bytes]) -> set[bytes]:
+        """Those of these handles whose jobs are there."""
+        return {row[1] for row in self.jobs.values()}.intersection(handles)
+
+    def states(self, ids: Iterable[int]) -> dict[int, JobState]:
+        """`PostgresqlStore.states`."""
+        found = {id: JobState(self.jobs[id][6]) for id in ids if id in self.jobs}
+        return found | {id: JobState.DONE for id in ids if id in self.ended}
+
+    def rejoin(self, node: Node) -> None:
+        """`NodeTable.reinsert`: the database is from before this node joined."""
+        self.ranges.put(node.id << NODE_BITS, (node.id + 1) << NODE_BITS, node.id)
+        self._put(node._replace(state=SERVING, leader=False, batch=0))
+
     def problems(self) -> list[str]:
         """What a whole scan finds otherwise than what is kept at hand."""
         homes = {home for _, home in self.ranges.values()}
@@ -197,15 +257,18 @@ class Database:
         node = self.nodes.get(id)
         return node is not None and node.state in _LIVING
 
-    def accuse(self, seen: Node) -> bool:
-        """Fence a node, unless its counter has moved; a transaction that has locked its row is ended if it is stuck."""
+    def accuse(self, seen: Node, is_late: bool = False) -> bool:
+        """Fence a node, unless its counter has moved; a transaction that has locked its row is ended if it is stuck.
+
+        If PostgreSQL has committed nothing for a while, this statement has waited too long for any transaction.
+        """
         self.counts["accusations"] += 1
         transaction = self._locking(seen.id)
         if transaction is not None:
-            if not transaction.is_stuck():
+            if not (transaction.is_stuck() or is_late):
                 return False  # it is committed while this statement waits, and the counter has moved
             self.rollback(transaction)
-        node = self.nodes[seen.id]
+        node = self.nodes.get(seen.id, seen._replace(state=LEFT))
         if node.state not in _LIVING or (self.rules.compares_counters and node.batch != seen.batch):
             return False
         self._put(node._replace(state=FENCED, leader=False))
@@ -214,31 +277,37 @@ class Database:
         return True
 
     def serve(self, id: int, link: str) -> None:
-        node = self.nodes[id]
-        if node.state not in _LIVING:
+        node = self.nodes.get(id)
+        if node is None or node.state not in _LIVING:
             raise FencedError(f"node {id} is fenced")
         self._put(node._replace(state=SERVING, link=link))
 
     def lead(self, id: int) -> bool:
-        node = self.nodes[id]
+        node = self.nodes.get(id)
+        if node is None:
+            return False
         if node.state == SERVING and not (self.leaders and self.rules.has_one_leader):
             node = node._replace(leader=True)
             self._put(node)
         return node.leader and node.state == SERVING
 
     def leave(self, id: int) -> None:
-        node = self.nodes[id]
-        if node.state in _LIVING:
+        node = self.nodes.get(id)
+        if node is not None and node.state in _LIVING:
             self._put(node._replace(state=LEFT, leader=False))
 
     # Transactions
 
-    def begin(self, id: int, number: int) -> Transaction | None:
+    def begin(self, id: int, number: int, last: int) -> Transaction | None:
         """Pass the fence; None if another transaction has locked the row."""
         if self._locking(id) is not None:
             return None
-        node = self.nodes[id]
+        node = self.nodes.get(id)
+        if node is None:
+            raise BehindError
         if self.rules.fences:
+            if node.state in _LIVING and node.batch < last and self.rules.compares_last:
+                raise BehindError
             if node.state not in _LIVING:
                 raise FencedError(f"node {id} is fenced")
             if node.batch >= number:
@@ -260,10 +329,14 @@ class Database:
         """Commit a batch (`BatchWriter.write`)."""
         self._pass(transaction, batch.known_node)
         ended = {record.id for record in batch.finished}
+        self.ended |= ended
         ended.update(batch.removed_jobs, undone)
         for id in ended:
             self._remove(id)
         twins: dict[int, Twin] = {}
+        if batch.is_whole:
+            self._replace_all(transaction.node, batch, ended)
+            batch = _changes_beside_jobs(batch)
         rows = {row[0]: row for row in map(whole_row, batch.accepted)}
         rows.update({row[0]: row for row in batch.changed if row[0] in rows})
         for row in rows.values():
@@ -277,6 +350,49 @@ class Database:
             self.values.update({name: (self.version, value) for name, value in batch.saved_values.items()})
         self.counts["commits" if batch else "beats"] += 1
         return CommitOutcome(twins, 0, self.version if batch.saved_values else 0)
+
+    def _replace_all(self, node: int, batch: Batch, ended: set[int]) -> None:
+        """`BatchWriter._delete_all`."""
+        complete = [IdRange(node << NODE_BITS, (node + 1) << NODE_BITS), *(IdRange(*ids) for ids in batch.restored)]
+        for ids in complete:
+            present = [IdRange(low, self.ranges[low][0]) for low in sorted(self.ranges)]
+            for gap in ids.parts_outside(present):
+                self.ranges.put(gap.low, gap.high, node)
+        own = sorted(self.own_ranges(node))
+        rows: list[Row] = [row for row in batch.changed if row[0] not in ended]
+        parts = [part for known in complete for ids in own if (part := known.part_in(ids)) is not None]
+        mine = {id for ids in (parts if self.rules.keeps_unread_rows else own) for id in self.ids_between(*ids)}
+        self.on_deleted(mine - {row[0] for row in rows})
+        for id in mine:
+            self._remove(id)
+        elsewhere = [row[0] for row in rows if self.home_of(row[0]) != node and row[0] not in self.jobs]
+        self._claim(node, elsewhere if self.rules.claims_lost_jobs else [])
+        for row in rows:
+            id, _, function, unique = row[:4]
+            self._write_job(row)
+            if unique:
+                self.keys.setdefault((function, unique), id)
+        self._show(node)
+        self.counts["whole"] += 1
+
+    def _claim(self, node: int, ids: list[int]) -> None:
+        """`NodeTable.claim`."""
+        runs = list(runs_of(ids))
+        for low in sorted(self.ranges):
+            high, home = self.ranges[low]
+            around = IdRange(low, high)
+            own = [part for run in runs if (part := run.part_in(around)) is not None]
+            if own and home != node:
+                is_orphan = low in self.orphans
+                self.ranges.remove(low)
+                self.orphans.discard(low)
+                for part in around.parts_outside(own):
+                    self.ranges.put(*part, home)
+                    if is_orphan:
+                        self.orphans.add(part.low)
+                for part in own:
+                    self.ranges.put(*part, node)
+                self._show(home)
 
     def touch(self, transaction: Transaction) -> None:
         """Commit nothing (`BatchWriter.touch`)."""
@@ -369,3 +485,10 @@ class Database:
             self._ids[id >> NODE_BITS].discard(id)
         if row is not None and row[3] and self.keys.get((row[2], row[3])) == id:
             del self.keys[row[2], row[3]]
+
+
+def _changes_beside_jobs(batch: Batch) -> Batch:
+    """What a batch that is whole changes beside jobs."""
+    rest = Batch()
+    rest.finished, rest.saved_values = batch.finished, batch.saved_values
+    return rest

@@ -5,7 +5,7 @@ In a large cluster there may be thousands of faults instead of a few, one after 
 """
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from campaigns.membership.audit import Audit
 from campaigns.membership.database import Database, Rules
@@ -13,6 +13,7 @@ from campaigns.membership.server import ServerOptions, SimulatedServer
 from campaigns.membership.world import EPOCH, FaultError, Machine, Site, World
 from geartrain.cluster import liveness
 from geartrain.cluster.cluster import Cluster
+from geartrain.cluster.rescue import LostJobs
 from geartrain.errors import StoreError
 from geartrain.store.postgresql_nodes import standstill_seconds
 from geartrain.store.shared import Node
@@ -30,8 +31,12 @@ _KEYS: Final = (b"", b"", b"", b"a", b"b")
 _LEASES_AWAY: Final = (0.05, 0.2, 0.2, 0.6, 0.8, 1.0, 1.2, 1.6)
 # A server that was killed refuses connections, so the others take over from it after two or three beats.
 _BEATS_DEAD: Final = (0.5, 1.0, 2.0, 2.0, 3.0, 3.0, 4.0, 12.0)
+_LEASES_OF_FAILOVER: Final = (0.02, 0.1, 0.3, 1.2)
 _RESTART_SECONDS: Final = 1.0  # a service manager's pause
 _NAME_POLL: Final = 0.1
+_BUSY_SHARE: Final = 0.4  # of failovers with loss, after which PostgreSQL commits nothing for a while
+_SLOW_SHARE: Final = 0.4  # of them, after which a server is too slow to notice
+_POOLER_SHARE: Final = 0.2
 _SETTLE_LEASES: Final = 12.0
 _JOIN_BEATS: Final = 8.0  # in which most servers of a large cluster have joined
 _EPISODE_BEATS: Final = 20.0  # between two episodes of a server, on average: it needs about as many to recover
@@ -57,6 +62,8 @@ class Place(Site):
         self.machine: Machine | None = None
         self.server: SimulatedServer | None = None
         self.wants_to_run = True
+        self.process = object()  # of the server, or of the one that was fenced before it
+        self.carried: list[Any] = []  # rows of jobs that a server which was fenced takes along
 
 
 class Schedule:
@@ -79,6 +86,8 @@ class Schedule:
         self._is_up = True  # the database
         self._is_calm = False  # no more faults
         self._has_schedule = False
+        self._workers_rest = self.chance.random() < 0.5  # in the end: then jobs have to be there, and not done
+        self._has_pooler = self.chance.random() < _POOLER_SHARE  # connections outlive the database behind it
         self._faults = episodes or self.chance.choice(_FAULT_COUNTS) + servers // 10
         self.has_episodes = episodes > 0
         self._over_at = 0.0  # when the last fault is over
@@ -87,6 +96,9 @@ class Schedule:
 
     def reaches(self, machine: Machine) -> bool:
         return self._is_up and not machine.site.is_cut_off
+
+    def is_held(self, machine: Machine) -> bool:
+        return self._has_pooler and not self._is_up and not machine.site.is_cut_off
 
     def fate(self) -> str:
         if self._is_calm:
@@ -125,15 +137,17 @@ class Schedule:
                 self._start_later(place)
                 return
         node = self.database.join(place.name, place.name)
+        unwritten, place.carried = LostJobs(place.carried), []
         server = SimulatedServer(
-            node, machine, self.database, self, self.audit, self.options, self.refuses, lambda: self._ended(place)
-        )
+            node, machine, self.database, self, self.audit, self.options, self.refuses,
+            lambda: self._ended(machine), unwritten,
+        )  # fmt: skip
         self.audit.servers[node.id] = place.server = server
         self.starts += 1
         try:
             server.start()
         except StoreError:
-            self.crash(place)
+            self._end_server(place, server.unwritten)
             self._start_later(place)
             return
         self._load(server)
@@ -145,14 +159,26 @@ class Schedule:
         if place.server is None and place.wants_to_run:
             self.start(place)
 
-    def _ended(self, place: Place) -> None:
+    def _ended(self, machine: Machine) -> None:
         """A server has stopped by itself; one that was fenced begins anew."""
-        self.crash(place)
+        place = next(place for place in self.places if place.machine is machine)  # another was started in its first one
+        server = place.server
+        if server is not None and server.is_fenced and place.wants_to_run:
+            self._end_server(place, server.unwritten)
+        else:
+            self.crash(place)
         if place.wants_to_run:
             self._start_later(place)
 
     def crash(self, place: Place) -> None:
         """The process is gone, whatever it was doing."""
+        self._end_server(place, [])
+        self.audit.process_ended(place.process)
+        place.process = object()
+
+    def _end_server(self, place: Place, carried: list[Any]) -> None:
+        """The server is gone; its process goes on if it takes jobs along."""
+        place.carried = carried
         if not place.wants_to_run and place in self.places:
             self.places.remove(place)
         if place.machine is not None:
@@ -178,7 +204,7 @@ class Schedule:
         """A client or a worker does something."""
         if server.loop.is_closed_for_good:
             return
-        if server.is_serving:
+        if server.is_serving and not (self._is_calm and self._workers_rest):
             draw = self.chance.random()
             if not self._has_schedule:
                 self._has_schedule = True
@@ -249,6 +275,8 @@ class Schedule:
         """The server is started elsewhere under the same name, while the first process may go on."""
         old = Place(place.name)
         old.machine, old.server, old.wants_to_run = place.machine, place.server, False
+        old.process, place.process = place.process, object()
+        old.carried, place.carried = place.carried, []
         if old.machine is not None:
             old.machine.site = old
         self.places.append(old)
@@ -278,14 +306,42 @@ class Schedule:
 
     def _fail_over(self, place: Place) -> None:
         """The database is away for a while. It loses its transactions, and nothing that is committed."""
+        self._disconnect()
+        self.world.after(self._some_time(), self._database_is_back)
+
+    def _disconnect(self) -> None:
         self._is_up = False
         self.database.crash()
-        for server in self.audit.servers.values():
-            server.store.is_connected = False
-        self.world.after(self._some_time(), self._database_is_back)
+        if not self._has_pooler:
+            for server in self.audit.servers.values():
+                server.store.is_connected = False
 
     def _database_is_back(self) -> None:
         self._is_up = True
+
+    def _leave_standby_behind(self, place: Place) -> None:
+        """A standby hears nothing from now on. Some time later it takes over."""
+        saved = self.database.save()
+
+        def fail_over() -> None:
+            before = list(self.database.jobs.values())
+            self._disconnect()
+            self.database.go_back(saved)
+            processes = {place.server.node.id: place.process for place in self.places if place.server is not None}
+            carried = {place.process: place.carried for place in self.places if place.carried}
+            self.audit.went_back(before, processes, carried)
+            away = self._about(self.lease * self.chance.choice(_LEASES_OF_FAILOVER))
+            self.world.after(away, self._database_is_back)
+            if self.chance.random() < _BUSY_SHARE:
+                self.database.commits_at = self.world.now + away + self._some_time()
+            while self.chance.random() < _SLOW_SHARE:
+                self.chance.choice((Schedule._pause, Schedule._cut_off))(self, self.chance.choice(self.places))
+
+        self.world.after(self._some_time(), fail_over)
+
+    def _hold_commits(self, place: Place) -> None:
+        """PostgreSQL can be read, and commits nothing."""
+        self.database.commits_at = max(self.database.commits_at, self.world.now + self._some_time())
 
     def _set_clock(self, place: Place) -> None:
         if place.machine is not None:
@@ -303,7 +359,8 @@ class Schedule:
             self.world.after(self.chance.uniform(begin, end), self._episode if self.has_episodes else self._fault)
         self.world.run(end)
         self._is_calm = True
-        self.world.run(max(self._over_at, self.world.now))
+        while self.world.now < self._over_at:
+            self.world.run(self._over_at)
         limit = self.world.now + _SETTLE_LEASES * self.lease + self.options.patience
         while self.world.now < limit:
             self.world.run(self.world.now + self.beat)
@@ -338,5 +395,7 @@ _FAULTS_OF_ONE: Final[_Faults] = (
 _FAULTS_OF_ALL: Final[_Faults] = (
     ("cut off many", Schedule._cut_off_many),
     ("failover", Schedule._fail_over),
+    ("failover with loss", Schedule._leave_standby_behind),
+    ("commits hang", Schedule._hold_commits),
 )
 _FAULTS: Final = _FAULTS_OF_ONE + _FAULTS_OF_ALL

@@ -10,13 +10,14 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from campaigns.membership.audit import Audit
-from campaigns.membership.database import Database
+from campaigns.membership.database import Database, Row
 from campaigns.membership.store import Network, SimulatedMembershipThread, SimulatedStore, SimulatedThread
 from campaigns.membership.world import Machine, SimulatedLoop
 from geartrain.admin.schedule import Schedule
 from geartrain.admin.schedules import Schedules
 from geartrain.cluster.cluster import Cluster, ClusterOptions
 from geartrain.cluster.membership import Environment
+from geartrain.cluster.rescue import LostJobs
 from geartrain.engine.engine import Engine, PollingWorker
 from geartrain.engine.interfaces import Journal, KeyWaiter
 from geartrain.engine.job import LiveJob
@@ -55,6 +56,7 @@ class SimulatedServer:
         options: ServerOptions,
         refuses: Callable[[Node, str], bool],
         on_end: Callable[[], None],
+        unwritten: LostJobs,
     ) -> None:
         self.node = node
         self.machine = machine
@@ -66,6 +68,7 @@ class SimulatedServer:
         self._database = database
         self._on_end = on_end
         self._running: list[LiveJob] = []
+        self._unwritten = unwritten
         self.loop = SimulatedLoop(machine)
         self.store = SimulatedStore(database, machine, network, audit, node, options.patience)
         thread = SimulatedThread(machine)
@@ -105,6 +108,7 @@ class SimulatedServer:
             StoreError
         ):  # the real server ends with this error; its service manager starts it again
             await self.cluster.join(self._stopped)
+            await self.cluster.rescue(self._unwritten, self._stopped)
             if not self._stopped.is_set():
                 self.listens = True
                 await self.cluster.serve(self.node.name)
@@ -135,6 +139,17 @@ class SimulatedServer:
         self.is_fenced = True
         self.is_serving = False
         self._stopped.set()
+
+    @property
+    def unwritten(self) -> list[tuple[object, ...]]:
+        """Rows of jobs that the next start in this process takes along, if this one was fenced."""
+        return [*self._unwritten.left, *self.committer.unwritten]
+
+    def knows(self, row: Row) -> bool:
+        """Whether it has a job, as its home or to submit it again."""
+        id, handle = row[:2]
+        job = self.engine.jobs.get(id) or self.engine.dead.get(id)
+        return (job is not None and job.background) or any(left[1] == handle for left in self.unwritten)
 
     @property
     def could_assign(self) -> bool:
@@ -180,6 +195,7 @@ class SimulatedServer:
 
     def _complete(self) -> None:
         job = self._running.pop(0)
+        self.audit.completed(job)
         self.tick_loop.begin_tick().complete(self._worker, job, b"")
 
 
@@ -188,7 +204,7 @@ class _Submission(KeyWaiter):
 
     def __init__(self, audit: Audit, job: LiveJob) -> None:
         self._audit = audit
-        self._id = job.id
+        self._id, self._handle = job.id, job.handle
         self._is_ceded = False
 
     def key_taken(self, handle: bytes) -> None:
@@ -196,4 +212,4 @@ class _Submission(KeyWaiter):
 
     def end(self, failed: bool) -> None:
         if not failed and not self._is_ceded:
-            self._audit.acknowledged(self._id)
+            self._audit.acknowledged(self._id, self._handle)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
 from campaigns.membership.audit import Audit
-from campaigns.membership.database import CommittedError, Database, Snapshot, Transaction
+from campaigns.membership.database import BehindError, CommittedError, Database, Snapshot, Transaction
 from campaigns.membership.world import Machine
 from geartrain.cluster.membership import Membership
 from geartrain.errors import StoreError
@@ -19,7 +19,7 @@ from geartrain.model import JobState
 from geartrain.runtime.work_thread import WorkThread
 from geartrain.store import contract, rows
 from geartrain.store.commit_numbers import CommitNumbers
-from geartrain.store.shared import ClusterView, FencedError, IdRange, Node
+from geartrain.store.shared import SERVING, ClusterView, FencedError, IdRange, Node, WentBackError
 
 _FIRST_PAUSE: Final = 0.02
 _LONGEST_PAUSE: Final = 0.5
@@ -44,6 +44,9 @@ class Network(Protocol):
 
     def reaches(self, machine: Machine) -> bool:
         """Whether the machine can reach the database now."""
+
+    def is_held(self, machine: Machine) -> bool:
+        """Whether a pooler keeps what the machine sends until there is a database again."""
 
     def fate(self) -> str:
         """Of a transaction: one of `commits`, `slow`, `lost before`, `lost after`, `outlives`."""
@@ -82,11 +85,13 @@ class SimulatedStore:
         self.renewed_at = machine.monotonic()
         self.in_doubt = {"committed": 0, "repeated": 0}
         self.resynced = 0
+        self.waits_for_lock = False
         self.is_connected = True
         self.may_block = False  # a thread calls, which can wait
         self.attempt_began = self.renewed_at  # set by the thread
         self.snapshot: Callable[[], Snapshot] | None = None  # for the next look; None: it was lost
         self._numbers = CommitNumbers(node.id)
+        self._node = node
         self._commit: _Commit | None = None  # that is under way
         self._lost_take: set[IdRange] | None = None
         self._before: set[IdRange] = set()
@@ -102,6 +107,7 @@ class SimulatedStore:
     def commit(self, batch: contract.Batch) -> contract.CommitOutcome:
         undone, is_repeated = self._numbers.undone, self._numbers.is_repeated
         accepted = [row[0] for row in batch.accepted]
+        last = 0 if batch.is_whole else self._numbers.last
 
         def write(transaction: Transaction) -> contract.CommitOutcome:
             self._audit.writing(self.node, batch, undone, is_repeated)
@@ -109,7 +115,7 @@ class SimulatedStore:
             self._audit.wrote(self.node, outcome)
             return outcome
 
-        return self._patiently(write, accepted)  # type: ignore[arg-type]
+        return self._patiently(write, accepted, last=last)  # type: ignore[arg-type]
 
     def jobs(self, kind: type[contract.J]) -> Iterator[contract.J]:
         return iter(())
@@ -136,14 +142,17 @@ class SimulatedStore:
 
     def accuse(self, node: Node) -> bool:
         self._require_contact()
+        self._require_commits(lambda: self._database.accuse(node, is_late=True))
         return self._database.accuse(node)
 
     def serve(self, link: str) -> None:
         self._require_contact()
+        self._require_commits(lambda: None)
         self._database.serve(self.node, link)
 
     def lead(self) -> bool:
         self._require_contact()
+        self._require_commits(lambda: None)
         return self._database.lead(self.node)
 
     def take(self, most_jobs: int) -> IdRange | None:
@@ -175,7 +184,8 @@ class SimulatedStore:
             yield [rows.job(self._database.jobs[id], kind) for id in part if id in self._database.jobs]
 
     def states(self, ids: Sequence[int]) -> dict[int, JobState]:
-        raise NotImplementedError
+        self._require_contact()
+        return self._database.states(ids)
 
     def xmin_age(self) -> float:
         return 0.0
@@ -217,12 +227,14 @@ class SimulatedStore:
         write: Callable[[Transaction], T],
         accepted: list[int] | None,
         prepare: Callable[[Transaction], object] | None = None,
+        last: int | None = None,
     ) -> T:
+        last = self._numbers.last if last is None else last
         commit = self._commit
         if commit is None:
             commit = self._commit = _Commit(self._numbers.begin(), self.attempt_began)
         try:
-            answer = self._attempt(commit, write, prepare)
+            answer = self._attempt(commit, write, prepare, last)
         except _LostError:
             self.is_connected = False
             if not self.may_block or self._machine.monotonic() - commit.started > self.patience:
@@ -232,7 +244,7 @@ class SimulatedStore:
                 raise StoreError("the database does not answer") from None
             pause, commit.pause = commit.pause, min(commit.pause * 2, _LONGEST_PAUSE)
             raise BlockedError(pause) from None
-        except FencedError:
+        except (FencedError, WentBackError):
             self._commit = None
             raise
         self._commit = None
@@ -241,16 +253,20 @@ class SimulatedStore:
         return answer
 
     def _attempt(
-        self, commit: _Commit, write: Callable[[Transaction], T], prepare: Callable[[Transaction], object] | None
+        self,
+        commit: _Commit,
+        write: Callable[[Transaction], T],
+        prepare: Callable[[Transaction], object] | None,
+        last: int,
     ) -> T:
         transaction, commit.transaction = commit.transaction, None
         if transaction is None:
             commit.began = self.attempt_began
-            if self._is_carried_out(commit):
+            if self._is_carried_out(commit, is_whole=last == 0):
                 self.in_doubt["committed"] += 1
                 commit.began = commit.started
                 return commit.answer  # type: ignore[no-any-return]
-            transaction = self._begin(commit)
+            transaction = self._begin(commit, last)
             if prepare is not None:
                 prepare(transaction)
             fate = self._network.fate() if self.may_block else "commits"
@@ -259,26 +275,50 @@ class SimulatedStore:
         if not self._network.reaches(self._machine) or transaction.is_ended:
             self._database.rollback(transaction)
             raise _LostError
+        if self._seconds_to_commits() > 0.0:
+            if not self.may_block:
+                self._database.rollback(transaction)
+                raise _LostError
+            commit.transaction = transaction
+            raise BlockedError(self._seconds_to_commits() + self._machine.world.delay())
         return self._end(commit, transaction, fate, write)
 
-    def _is_carried_out(self, commit: _Commit) -> bool:
+    def _seconds_to_commits(self) -> float:
+        return self._database.commits_at - self._machine.world.now
+
+    def _require_commits(self, carry_out: Callable[[], object]) -> None:
+        """A statement that hangs when it commits is given up here, and carried out when PostgreSQL commits again."""
+        seconds = self._seconds_to_commits()
+        if seconds > 0.0:
+            self._machine.world.after(seconds + self._machine.world.delay(), carry_out)
+            raise StoreError("the database does not commit")
+
+    def _is_carried_out(self, commit: _Commit, is_whole: bool) -> bool:
         """On a new connection, find out first what became of the commits that were not answered."""
+        if self.is_connected and self.may_block and self._network.is_held(self._machine):
+            raise BlockedError(self._machine.world.delay())
         if not self._network.reaches(self._machine):
             raise _LostError
         if self.is_connected:
             return False
-        node = self._database.nodes[self.node]
-        if self._numbers.is_carried_out(node.batch, node.state):
+        node = self._database.nodes.get(self.node)
+        if node is None:
+            node = self._node._replace(state=SERVING, batch=0)
+            self._database.rejoin(node)
+        if self._numbers.is_carried_out(node.batch, node.state, is_whole):
             return True
         self.in_doubt["repeated"] += commit.is_sent
         self.is_connected = True
         return False
 
-    def _begin(self, commit: _Commit) -> Transaction:
+    def _begin(self, commit: _Commit, last: int) -> Transaction:
         try:
-            transaction = self._database.begin(self.node, commit.number)
-        except CommittedError:
+            transaction = self._database.begin(self.node, commit.number, last)
+        except (CommittedError, BehindError):
             raise _LostError from None  # a new connection finds out
+        except FencedError as error:
+            node = self._database.nodes[self.node]
+            raise FencedError(str(error), has_lost=node.batch < self._numbers.last) from None
         if transaction is None:  # the row is locked by a backend that has outlived its connection
             raise _LostError
         transaction.is_stuck = lambda: self._machine.paused_until > self._machine.world.now or not self._machine.is_up

@@ -171,6 +171,11 @@ def kill_postmaster(stage: Stage) -> None:
     stage.cluster.start()
 
 
+def hold_commits(stage: Stage) -> None:
+    """PostgreSQL can be read, and commits nothing for longer than a lease."""
+    _hold_commits(stage.cluster)
+
+
 def fail_over(stage: Stage) -> None:
     """The primary is gone at once; a standby takes its place."""
     stage.pair.fail_over()
@@ -182,6 +187,15 @@ def fail_over_behind(stage: Stage) -> None:
     stage.pair.leave_behind()
     pass_time(stage.chance.uniform(0, SHORT_PAUSE))
     fail_over(stage)
+
+
+def fail_over_behind_and_hold(stage: Stage) -> None:
+    """The same, and it commits nothing for longer than a lease: servers cannot write again what it lacks."""
+    stage.pair.leave_behind()
+    pass_time(stage.chance.uniform(0, SHORT_PAUSE))
+    stage.pair.fail_over()
+    _hold_commits(stage.pair.primary)
+    stage.pair.restore_standby()
 
 
 def restart_pooler(stage: Stage) -> None:
@@ -206,6 +220,7 @@ FAULTS: Mapping[str, Fault] = {
     "links of a server cut, at least 1.2 graces": cut_links_for_long,
     "links of a server that pass one way": one_way_links,
     "kill -9 of the postmaster": kill_postmaster,
+    "PostgreSQL that commits nothing": hold_commits,
 }
 
 
@@ -253,6 +268,18 @@ def _cut(member: Member, moment: Moment) -> None:
     assert member.proxy is not None
     member.proxy.cut_at(moment)
     member.proxy.wait_until_cut()
+
+
+def _hold_commits(cluster: postgres.Cluster) -> None:
+    """Commits wait for a standby that does not exist."""
+    _wait_for_standby(cluster, "nobody")
+    pass_time(LONG_PAUSE)
+    _wait_for_standby(cluster, "")
+
+
+def _wait_for_standby(cluster: postgres.Cluster, name: str) -> None:
+    cluster.query(f"ALTER SYSTEM SET synchronous_standby_names = '{name}'")
+    cluster.query("SELECT pg_reload_conf()")
 
 
 def _cut_links(stage: Stage, seconds: float) -> None:

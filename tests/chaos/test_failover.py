@@ -27,7 +27,10 @@ def test_a_synchronous_standby_takes_over(chaos_rounds: int, seed: int) -> None:
 def test_servers_write_again_what_an_asynchronous_standby_has_not_heard_of(chaos_rounds: int, seed: int) -> None:
     with Pair(synchronous=False) as pair, two_servers(pair.url) as fleet:
         stage = faults.Stage(fleet, random.Random(seed), pair=pair)
-        behind = {"failover with loss": faults.fail_over_behind}
+        behind = {
+            "failover with loss": faults.fail_over_behind,
+            "failover with loss, then no commits": faults.fail_over_behind_and_hold,
+        }
         rounds.run(stage, behind, chaos_rounds, then=faults.kill_all_servers, loses_keys=True)
 
 
