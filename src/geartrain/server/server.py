@@ -62,7 +62,7 @@ from geartrain.server.users import UserSources
 from geartrain.store import url
 from geartrain.store.memory import MemoryStore
 from geartrain.store.payload_store import as_payload_store
-from geartrain.store.shared import as_shared
+from geartrain.store.shared import FencedError, as_shared
 from geartrain.store.sqlite import SqliteStore
 
 # How long a stop waits for peers to read the last bytes that were sent to them.
@@ -260,7 +260,8 @@ class Server:
                     self._committer.on_twin = mirrors.handler(peer_door.mirrors, peer_door.key_holders)
                 self._link_others(peer_door)
                 self._link_admin(self._cluster, peer_door)
-            await self._cluster.serve(options.link(self._settings, self._doors.addresses))
+            with contextlib.suppress(FencedError):  # the next commit finds out, and what has to be brought along
+                await self._cluster.serve(options.link(self._settings, self._doors.addresses))
         self._tls.watch(self._loop, lambda: self._doors.end(frozenset()))
         with pid_file.written(self._settings.pid_file):
             self._announce(ready)

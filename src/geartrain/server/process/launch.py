@@ -71,10 +71,13 @@ def serve(
                     server = Server(settings, output, user, unwritten)
                     try:
                         runner.run(server.run(ready))
-                    except StoreError:
+                    except StoreError as error:
                         if server.is_stopping or not server.unwritten:
                             raise
-                        _log.exception("start failed; this process has jobs that the database may lack, trying again")
+                        fields = {"jobs": len(server.unwritten), "why": str(error)}
+                        _log.error(
+                            "cannot start with jobs that the database may lack, trying again", extra={"fields": fields}
+                        )
                     else:
                         if not server.starts_anew:
                             break
