@@ -161,7 +161,7 @@ def _crews(engine: Engine, workers: list[Worker]) -> None:
                 parked = [entry for entry in queue.parked if entry.crew is crew]
                 assert [entry.is_parked for entry in (*ready, *parked)] == [bool(parked)]
                 if queue.size and not queue.is_held and not function.resting:
-                    assert ready or any(_is_waiting(higher) and higher.is_reading for higher in function.queues)
+                    assert ready or _is_announced_later(function)
             idle_crews = function.distant_crews if crew.is_distant else function.idle_crews
             idle = [entry for entry in idle_crews if entry.crew is crew]
             busy = [entry for entry in crew.parked if entry.function is function]
@@ -190,9 +190,14 @@ def _sleepers(engine: Engine, workers: list[Worker]) -> None:
         if worker.is_distant:
             continue
         for function in worker.crew.functions:
-            if _has_assignable(function) and not function.resting:
+            if _has_assignable(function) and not function.resting and not _is_announced_later(function):
                 assert function in looked_after, "somebody was woken, and the next one will be"
                 assert engine.deadline() <= engine.now + engine.policy.wake_grace
+
+
+def _is_announced_later(function: Function) -> bool:
+    """Whether payloads are being read: when that ends, its queues are announced, whoever has become the next job."""
+    return any(queue.is_reading for queue in function.queues)
 
 
 def _is_waiting(queue: JobQueue) -> bool:

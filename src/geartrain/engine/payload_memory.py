@@ -198,16 +198,16 @@ class PayloadMemory:
         for job in gone:
             if engine.jobs.get(job.id) is job:
                 engine.give_up_payload(job, GONE)
-        self.announce(queue, jobs[0].function)
+        self._announce(jobs[0].function)
         return gone
 
     def failed(self, queue: JobQueue, name: bytes) -> None:
         """Payloads could not be read: whoever asks for the next job of the function has them read again."""
         queue.is_reading = False
-        self.announce(queue, name)
+        self._announce(name)
 
-    def announce(self, queue: JobQueue, name: bytes) -> None:
-        """Let workers ask again for jobs of a function."""
+    def _announce(self, name: bytes) -> None:
+        """Let workers ask again for jobs of a function: also those of lower priorities, which had to wait as well."""
         function = self._engine.functions.get(name)
-        if function is not None and queue.size and not function.resting:
+        if function is not None and not function.resting:
             self._engine.assign_again(function)
