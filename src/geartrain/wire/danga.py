@@ -24,6 +24,7 @@ from mypy_extensions import i64
 from geartrain.errors import WireError
 from geartrain.wire import foreign_protocol
 from geartrain.wire.gearman import nul
+from geartrain.wire.number_bytes import four_bytes
 from geartrain.wire.packet_buffer import MORE as MORE
 from geartrain.wire.packet_buffer import PacketBuffer
 
@@ -312,7 +313,7 @@ def job_assign_req() -> bytes:
 def job_assign_res(name: bytes, args: bytes) -> bytes:
     """A job for a worker."""
     size = len(name) + 1 + len(args)
-    return b"%b%b%b\0%b" % (_ASSIGNED, size.to_bytes(4, "big"), name, args)
+    return b"%b%b%b\0%b" % (_ASSIGNED, four_bytes(size), name, args)
 
 
 def job_status_announce(numerator: int, denominator: int, seconds_left: int = 0) -> bytes:
@@ -344,7 +345,7 @@ def job_complete_res(seconds: int, code: int, result: bytes = b"") -> bytes:
     """The result of a job."""
     size = _COMPLETION_SIZE + len(result)
     return b"%b%b%b%b%b" % (
-        _COMPLETED, size.to_bytes(4, "big"), _uint32(seconds).to_bytes(4, "big"), code.to_bytes(1, "big"), result,
+        _COMPLETED, four_bytes(size), four_bytes(_uint32(seconds)), _BYTES[code], result,
     )  # fmt: skip
 
 
@@ -360,6 +361,7 @@ def _uint32(number: int) -> int:
 # The first five bytes of answers that every job gets; the size of the body follows.
 _ASSIGNED: Final = RESPONSE + bytes([JOB_ASSIGN_RES])
 _COMPLETED: Final = RESPONSE + bytes([JOB_COMPLETE_RES])
+_BYTES: Final = [bytes((value,)) for value in range(256)]
 # Of job_create_res, by the size of its handle.
 _CREATED_HEADERS: Final = [_HEADER.pack(RESPONSE, JOB_CREATE_RES, size) for size in range(64)]
 NOOP_PACKET: Final = noop()

@@ -14,12 +14,13 @@ of four bytes, which the answer repeats, a command, and its arguments.
 
 import struct
 import zlib
-from typing import Final, NamedTuple
+from typing import Final
 
 from mypy_extensions import i64
 
 from geartrain.errors import WireError
 from geartrain.wire import foreign_protocol
+from geartrain.wire.number_bytes import four_bytes
 from geartrain.wire.packet_buffer import MORE as MORE
 from geartrain.wire.packet_buffer import PacketBuffer
 
@@ -58,6 +59,7 @@ RECV_DATA: Final = 31
 WORK_DATA: Final = 32
 JOB_ASSIGNED: Final = 33
 JOB_UNASSIGNED: Final = 34
+LAST_COMMAND: Final = 34
 
 CLIENT: Final = 1
 WORKER: Final = 2
@@ -75,27 +77,40 @@ _HEADER_CRC: Final = struct.Struct(">4sII")
 _NUMBER: Final = struct.Struct(">I")
 _LENGTH: Final = struct.Struct(">Q")
 _COUNT: Final = struct.Struct(">i")
-_TIME_AND_VERSION: Final = struct.Struct(">qB")
 _LATER: Final = struct.Struct(">qh")
 _LIMIT: Final = struct.Struct(">h")
 _MESSAGE_ID: Final = 4
 # A byte of each value: compiled, joining these is several times as fast as formatting with %c.
 _BYTES: Final = [bytes((value,)) for value in range(256)]
 _TIMES: Final = (-(2**63), 2**63 - 1)
+_LARGE: Final = 2**60  # larger numbers are not compared as quickly
 _COUNTS: Final = (-(2**31), 2**31 - 1)
 
 
-class Dialect(NamedTuple):
-    """The differences between the dialects."""
+class Dialect:
+    """The differences between the dialects. A class: compiled, its attributes are read faster than those of a tuple."""
 
-    name: str
-    crc: bool  # whether the CRC of the payload follows its size
-    data: bytes  # precedes the bytes of an answer that is only data
-    opaque_handle: bool  # JOB_ASSIGN brings a handle; otherwise function and name are the handle
-    locked_column: bool  # STATUS has one
-    commands: int  # the highest that it knows
-    says_no_worker: bool  # RUN_JOB is answered at once when no worker offers the function
-    confirmed: frozenset[int]  # commands that are answered with SUCCESS
+    __slots__ = ("commands", "confirmed", "crc", "data", "locked_column", "name", "opaque_handle", "says_no_worker")
+
+    def __init__(
+        self,
+        name: str,
+        crc: bool,
+        data: bytes,
+        opaque_handle: bool,
+        locked_column: bool,
+        commands: int,
+        says_no_worker: bool,
+        confirmed: frozenset[int],
+    ) -> None:
+        self.name = name
+        self.crc = crc  # whether the CRC of the payload follows its size
+        self.data = data  # precedes the bytes of an answer that is only data
+        self.opaque_handle = opaque_handle  # JOB_ASSIGN brings a handle; otherwise function and name are the handle
+        self.locked_column = locked_column  # STATUS has one
+        self.commands: i64 = commands  # the highest that it knows
+        self.says_no_worker = says_no_worker  # RUN_JOB is answered at once when no worker offers the function
+        self.confirmed = [command in confirmed for command in range(LAST_COMMAND + 1)]  # by command: with SUCCESS
 
 
 _CONFIRMED_ALWAYS: Final = frozenset({SUBMIT_JOB, DROP_FUNC, REMOVE_JOB, LOAD, CONFIG_SET})
@@ -181,15 +196,32 @@ class Reader(PacketBuffer):
         return size == 1 and len(data) > at and data[at] in (CLIENT, WORKER)
 
 
-class PeriodicJob(NamedTuple):
+class PeriodicJob:
     """A job in a frame."""
 
-    function: bytes
-    name: bytes
-    payload: bytes
-    run_at: int  # epoch seconds; 0 means now
-    steps: int = 0  # sum of the steps with which its workers rescheduled it
-    timeout: int = 0  # seconds; 0 means the server's default
+    __slots__ = ("function", "name", "payload", "run_at", "steps", "timeout")
+
+    def __init__(
+        self, function: bytes, name: bytes, payload: bytes, run_at: int, steps: int = 0, timeout: int = 0
+    ) -> None:
+        self.function = function
+        self.name = name
+        self.payload = payload
+        self.run_at = run_at  # epoch seconds; 0 means now
+        self.steps = steps  # sum of the steps with which its workers rescheduled it
+        self.timeout = timeout  # seconds; 0 means the server's default
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PeriodicJob) and self._fields() == other._fields()
+
+    def __hash__(self) -> int:
+        return hash(self._fields())
+
+    def __repr__(self) -> str:
+        return f"PeriodicJob{self._fields()}"
+
+    def _fields(self) -> tuple[bytes, bytes, bytes, int, int, int]:
+        return self.function, self.name, self.payload, self.run_at, self.steps, self.timeout
 
 
 class Arguments:
@@ -197,7 +229,7 @@ class Arguments:
 
     __slots__ = ("_data", "_end", "at")
 
-    def __init__(self, data: bytes, start: int, end: int) -> None:
+    def __init__(self, data: bytes, start: i64, end: i64) -> None:
         self._data = data
         self._end = end
         self.at = start
@@ -235,10 +267,10 @@ class Arguments:
     def sized(self, layout: struct.Struct) -> bytes:
         """A length, then that many bytes."""
         length = self.number(layout)
+        if length > self.left():  # both are ints: compiled, a length of 64 bits does not fit into what `at` is
+            raise _truncated()
         at = self.at
         self.at = at + length
-        if self.at > self._end:
-            raise _truncated()
         return self._data[at : self.at]
 
     def rest(self) -> bytes:
@@ -259,10 +291,12 @@ class Arguments:
         at = self.at + 1
         if at > last:
             raise _truncated()
-        function_end = at + data[at - 1]
+        size: i64 = data[at - 1]
+        function_end = at + size
         if function_end >= last:
             raise _truncated()
-        name_end = function_end + 1 + data[function_end]
+        size = data[function_end]
+        name_end = function_end + 1 + size
         payload_at = name_end + 4
         if payload_at > last:
             raise _truncated()
@@ -276,12 +310,14 @@ class Arguments:
         if half >= 1 << 31:
             half -= 1 << 32
         run_at = half << 32 | _number_at(data, payload_end + 4)
-        if alone and self.left() == 4:
-            return _periodic_job(function, name, payload, run_at, self.number(_COUNT), 0)
+        if alone and last - self.at == 4:
+            return PeriodicJob(function, name, payload, run_at, self.number(_COUNT))
         version = self.kind()
+        if not version:
+            return PeriodicJob(function, name, payload, run_at)
         count = self.number(_COUNT) if version in (1, 3) else 0
         timeout = self.number(_COUNT) if version in (2, 3) else 0
-        return _periodic_job(function, name, payload, run_at, count, timeout)
+        return PeriodicJob(function, name, payload, run_at, count, timeout)
 
     def jobs(self) -> list[PeriodicJob]:
         """A dump: the number of jobs, then the jobs."""
@@ -316,11 +352,6 @@ class Arguments:
         return self.sized(_LENGTH), self.sized(_LENGTH)
 
 
-def _periodic_job(function: bytes, name: bytes, payload: bytes, run_at: int, steps: int, timeout: int) -> PeriodicJob:
-    """The job. A NamedTuple's own constructor is Python code, and takes as long as reading all the arguments."""
-    return tuple.__new__(PeriodicJob, (function, name, payload, run_at, steps, timeout))
-
-
 def _number_at(data: bytes, at: i64) -> i64:
     """Four bytes as a number."""
     byte: i64 = data[at]
@@ -339,10 +370,13 @@ def _truncated() -> WireError:
 
 def frame(dialect: Dialect, magic: bytes, payload: bytes) -> bytes:
     """A frame with this payload."""
-    size = len(payload).to_bytes(4, "big")
-    if dialect.crc:
-        return b"%b%b%b%b" % (magic, size, _crc32(payload).to_bytes(4, "big"), payload)
-    return b"%b%b%b" % (magic, size, payload)
+    size = four_bytes(len(payload))
+    if not dialect.crc:
+        return b"%b%b%b" % (magic, size, payload)
+    crc: i64 = _crc32(payload)
+    return b"%b%b%b%b%b%b%b" % (
+        magic, size, _BYTES[crc >> 24], _BYTES[crc >> 16 & 0xFF], _BYTES[crc >> 8 & 0xFF], _BYTES[crc & 0xFF], payload,
+    )  # fmt: skip
 
 
 def answer(dialect: Dialect, message_id: bytes, command: int, arguments: bytes = b"") -> bytes:
@@ -370,17 +404,42 @@ def job(work: PeriodicJob) -> bytes:
 def job_argument(function: bytes, name: bytes, payload: bytes, run_at: int, steps: int, timeout: int) -> bytes:
     """The same, in the smallest version that holds the job; numbers out of range become the nearest ones."""
     version = (1 if steps else 0) + (2 if timeout else 0)
-    return b"%b%b%b%b%b%b%b%b%b" % (
+    if not 0 <= run_at < _LARGE:
+        run_at = _within(run_at, _TIMES)
+    return b"%b%b%b%b%b%b%b%b%b%b" % (
         _BYTES[len(function)],
         function,
         _BYTES[len(name)],
         name,
-        len(payload).to_bytes(4, "big"),
+        four_bytes(len(payload)),
         payload,
-        _TIME_AND_VERSION.pack(_within(run_at, _TIMES), version),
-        _COUNT.pack(_within(steps, _COUNTS)) if steps else b"",
-        _COUNT.pack(_within(timeout, _COUNTS)) if timeout else b"",
+        _run_at.of(run_at),
+        _BYTES[version],
+        _within(steps, _COUNTS).to_bytes(4, "big", signed=True) if steps else b"",
+        _timeout.of(_within(timeout, _COUNTS)) if timeout else b"",
     )
+
+
+class NumberBytes:
+    """A signed number as bytes. The last one is remembered: the jobs of a second and a function share theirs."""
+
+    __slots__ = ("_bytes", "_number", "_size")
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._number = 0
+        self._bytes = bytes(size)
+
+    def of(self, number: int) -> bytes:
+        """The bytes of this number."""
+        if number != self._number:
+            self._bytes = number.to_bytes(self._size, "big", signed=True)
+            self._number = number
+        return self._bytes
+
+
+_run_at: Final = NumberBytes(8)
+_timeout: Final = NumberBytes(4)
 
 
 def _within(number: int, bounds: tuple[int, int]) -> int:

@@ -25,6 +25,7 @@ from mypy_extensions import i64
 
 from geartrain.errors import WireError
 from geartrain.wire import foreign_protocol
+from geartrain.wire.number_bytes import four_bytes
 from geartrain.wire.packet_buffer import PacketBuffer
 
 REQ: Final = 0x30
@@ -138,7 +139,7 @@ class StreamPipe(PacketBuffer):
     def packet(self, backtrace: bytes, header: bytes, payload: bytes) -> bytes:
         """A message in one piece."""
         size = len(backtrace) + len(header) + len(payload)
-        return b"%b%b%b%b%b" % (self._prefix, size.to_bytes(_LENGTH_SIZE, "big"), backtrace, header, payload)
+        return b"%b\0\0\0\0%b%b%b%b" % (self._prefix, four_bytes(size), backtrace, header, payload)
 
     def _need_more(self, position: int, need: int) -> bool:
         self._keep(self.data, position, need)

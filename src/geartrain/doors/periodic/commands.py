@@ -388,11 +388,43 @@ class Command:
         # answer depends on the outcome, or on the job, confirm by themselves.
         self.confirmed_first = confirmed_first
 
+    def handle(self, connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
+        """Carry it out. The commands that every job needs have classes that know which function that is, see below."""
+        self.handler(connection, message_id, arguments)
+
+
+class _SubmitJob(Command):
+    __slots__ = ()
+
+    def handle(self, connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
+        submit_job(connection, message_id, arguments)
+
+
+class _RunJob(Command):
+    __slots__ = ()
+
+    def handle(self, connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
+        run_job(connection, message_id, arguments)
+
+
+class _GrabJob(Command):
+    __slots__ = ()
+
+    def handle(self, connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
+        grab_job(connection, message_id, arguments)
+
+
+class _WorkDone(Command):
+    __slots__ = ()
+
+    def handle(self, connection: "PeriodicConnection", message_id: bytes, arguments: wire.Arguments) -> None:
+        work_done(connection, message_id, arguments)
+
 
 COMMANDS: Final[dict[int, Command]] = {
     wire.PING: Command(ping),
-    wire.SUBMIT_JOB: Command(submit_job),
-    wire.RUN_JOB: Command(run_job),
+    wire.SUBMIT_JOB: _SubmitJob(submit_job),
+    wire.RUN_JOB: _RunJob(run_job),
     wire.RECV_DATA: Command(receive_data),
     wire.STATUS: Command(status),
     wire.DROP_FUNC: Command(OperatorCommand(drop_function, "drop_func", names_something=True)),
@@ -406,8 +438,8 @@ COMMANDS: Final[dict[int, Command]] = {
     wire.CANT_DO: Command(cant_do, confirmed_first=True),
     wire.BROADCAST: Command(broadcast),
     wire.SLEEP: Command(sleep),
-    wire.GRAB_JOB: Command(grab_job, confirmed_first=True),
-    wire.WORK_DONE: Command(work_done),
+    wire.GRAB_JOB: _GrabJob(grab_job, confirmed_first=True),
+    wire.WORK_DONE: _WorkDone(work_done),
     wire.WORK_FAIL: Command(work_fail),
     wire.SCHED_LATER: Command(schedule_later),
     wire.WORK_DATA: Command(work_data, confirmed_first=True),
@@ -416,3 +448,5 @@ COMMANDS: Final[dict[int, Command]] = {
     wire.JOB_ASSIGNED: Command(job_assigned),
     wire.JOB_UNASSIGNED: Command(job_unassigned),
 }
+
+BY_NUMBER: Final = [COMMANDS.get(number) for number in range(wire.LAST_COMMAND + 1)]

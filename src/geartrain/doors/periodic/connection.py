@@ -6,6 +6,8 @@ import zlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from mypy_extensions import i64
+
 from geartrain.address import Address
 from geartrain.audit import LOGIN, REFUSED
 from geartrain.doors.connection import PACKETS_PER_CHECK, Connection
@@ -51,7 +53,7 @@ class PeriodicConnection(Connection):
     def handle_packets(self) -> None:
         """Hand every complete frame to its handler."""
         reader = self.reader
-        left = PACKETS_PER_CHECK
+        left: i64 = PACKETS_PER_CHECK
         while not self.blocked and reader.next() == wire.FRAME:
             if self.registered:
                 self._handle(reader.data, reader.start, reader.end)
@@ -100,19 +102,19 @@ class PeriodicConnection(Connection):
             self._send(bytes((wire.NO_WORKER,)))
             raise WireError(error.code, str(error)) from None
 
-    def _handle(self, data: bytes, start: int, end: int) -> None:
+    def _handle(self, data: bytes, start: i64, end: i64) -> None:
         if end - start < 5:
             raise WireError("TRUNCATED", "a frame has a message id and a command")
         message_id = data[start : start + 4]
-        command = data[start + 4]
-        row = commands.COMMANDS.get(command)
-        if row is None or command > self.dialect.commands:
+        command: i64 = data[start + 4]
+        row = commands.BY_NUMBER[command] if command <= self.dialect.commands else None
+        if row is None:
             self.answer(message_id, wire.UNKNOWN)
             return
         if row.confirmed_first and self.confirms(command, message_id):
             self.answer(message_id, wire.SUCCESS)
         try:
-            row.handler(self, message_id, wire.Arguments(data, start + 5, end))
+            row.handle(self, message_id, wire.Arguments(data, start + 5, end))
         except ForbiddenError as error:  # UNKNOWN, which no client takes for success
             self.log(logging.WARNING, "request refused", str(error))
             self.answer(message_id, wire.UNKNOWN)
@@ -124,7 +126,7 @@ class PeriodicConnection(Connection):
         confirmed to a peer that registered as a client, nor if its message id is of the kind that only aio-periodic 0.2
         has: such workers predate this confirmation. Some never read it, and those of 0.2.1 take it for a job.
         """
-        if command not in self.dialect.confirmed:
+        if not self.dialect.confirmed[command]:
             return False
         if self.quiet and command in wire.WORKERS_CONFIRMED:
             return False
@@ -154,6 +156,9 @@ class PeriodicConnection(Connection):
         if self.dialect.opaque_handle:
             return running.get(arguments.short())
         function, name = arguments.short(), arguments.short()
+        single = running.single  # nearly always the one that is meant
+        if single is not None and job_names.name(single) == name and single.function == function:
+            return single
         job = job_names.find(self.engine, function, name)
         if job is not None and job.handle in running:
             return job

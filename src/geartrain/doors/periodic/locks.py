@@ -10,6 +10,8 @@ rescheduled since, its entry here is stale and is skipped.
 
 from collections import Counter
 
+from mypy_extensions import mypyc_attr
+
 from geartrain.engine.engine import Engine
 from geartrain.engine.job import LiveJob
 from geartrain.engine.lifecycle import SCHEDULED
@@ -27,6 +29,7 @@ class Lock:
         self.waiting: dict[LiveJob, float] = {}  # when each runs again; the one that waits longest is first
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Locks:
     """All locks of a door."""
 
@@ -56,8 +59,9 @@ class Locks:
 
     def release_all(self, job: LiveJob) -> None:
         """Give all locks of a job back."""
-        for name in list(self._held.get(job, ())):
-            self.release(name, job)
+        if self._held:
+            for name in list(self._held.get(job, ())):
+                self.release(name, job)
 
     def waiting(self) -> Counter[bytes]:
         """The number of jobs of each function that wait for a lock."""

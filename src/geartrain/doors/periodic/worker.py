@@ -73,6 +73,7 @@ class PeriodicWorker(Worker):
         if timeout:
             connection.engine.lease(job, timeout)
         today = connection.dialect is wire.TODAY
-        job_argument = job_names.argument(job, timeout if today else 0)
-        handle = b"" if today else wire.short(job.handle)
-        connection.answer(message_id, wire.JOB_ASSIGN, handle + job_argument)
+        arguments = job_names.argument(job, timeout if today else 0)
+        if not today:
+            arguments = wire.short(job.handle) + arguments
+        connection.answer(message_id, wire.JOB_ASSIGN, arguments)
