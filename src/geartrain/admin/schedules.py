@@ -246,7 +246,8 @@ class Schedules(Timer):
             schedule.next_at = due
             schedule.last_at, schedule.last_handle = before
             self._save_run(schedule)
-            self.at = min(self.at, self._engine.now + _RETRY_SECONDS)
+            if self._feed.leads:  # else another server runs it
+                self.at = min(self.at, self._engine.now + _RETRY_SECONDS)
 
     def _submit(self, schedule: Schedule) -> LiveJob:
         job = self._engine.submit(

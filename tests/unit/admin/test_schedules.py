@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from geartrain.admin import schedules
+from geartrain.admin.schedules import Schedules
 from geartrain.admin.service import Admin
 from geartrain.cron import NAMES as CRON_NAMES
 from geartrain.cron import CronExpression
+from geartrain.engine.deadlines import NEVER
 from geartrain.engine.engine import Engine
 from geartrain.errors import AdminError
 from geartrain.model import JobState
@@ -273,6 +275,21 @@ def test_a_run_that_cannot_be_made_durable_is_repeated(
     tick_loop.durability.end_commit(failed=False)
     clock.go(MINUTE)
     assert len(engine.jobs) == 1
+
+
+def test_a_run_that_cannot_be_made_durable_is_left_to_the_next_leader(
+    admin: Admin, engine: Engine, tick_loop: TickLoop, clock: Clock
+) -> None:
+    """A time that is set here passes, and the engine is called for it without end."""
+    every_minute(admin, expression="1 8 * * *")
+    tick_loop.durability.changed()
+    clock.go(MINUTE)
+    (job,) = engine.jobs.values()
+    tick_loop.values.lead(False)
+    engine.retract(job)
+    tick_loop.durability.end_commit(failed=True)
+    assert [timer.at for timer in engine.timers if isinstance(timer, Schedules)] == [NEVER]
+    assert jobs(engine) == []
 
 
 def test_a_run_that_a_worker_has_claimed_is_not_repeated(
