@@ -193,6 +193,10 @@ class Database:
             return
         if self._names.get(node.name) == id:
             del self._names[node.name]
+            # A node that has rejoined an older database may live beside a newer one of its name.
+            same = [n.id for n in self.nodes.values() if n.name == node.name and n.state in _LIVING]
+            if same:
+                self._names[node.name] = same[-1]
         self.orphans.update(self.ranges.of(id))
         self._show(id)
 

@@ -7,6 +7,7 @@
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
@@ -68,6 +69,8 @@ class Cluster:
         self._taken: list[IdRange] = []  # ranges of other servers
         self._looked = asyncio.Event()  # set by every look
         self._looked_at = self._monotonic()
+        self._link: str | None = None  # where it can be reached, once the others were told
+        self._serving_again: asyncio.Task[None] | None = None
         self._is_leaving = False  # it assigns no more background jobs
         self.view = ClusterView([], 0, 0, {})
         self.leads = False
@@ -173,6 +176,7 @@ class Cluster:
         """Tell the others that this server can be reached there."""
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self._store.serve, link)
+        self._link = link
         fields = {"name": self._options.name, "node": self._store.node, "servers": len(self.servers)}
         _log.info("joined the cluster", extra={"fields": fields})
         self._looks.hurry()
@@ -226,11 +230,24 @@ class Cluster:
         own = self.own
         if own is not None and own.draining:
             self._drain()
+        if own is not None and self._link is not None and (own.state == JOINING or own.link != self._link):
+            self._serve_again(self._link)
         may_take = own is not None and own.state == SERVING and not self._is_leaving
         has_to_take = view.orphans or sight.fenced or self._is_taking or self._engine.unsettled
         if has_to_take and self._taking is None and may_take:
             self._taking = asyncio.ensure_future(self._take_over())
         self._looked.set()
+
+    def _serve_again(self, link: str) -> None:
+        """The database has gone back to when this server was joining, and nobody could take over or lead: tell it."""
+
+        async def serve() -> None:
+            with contextlib.suppress(StoreError):  # then the next look finds the same
+                await asyncio.get_running_loop().run_in_executor(None, self._store.serve, link)
+            self._serving_again = None
+
+        if self._serving_again is None:
+            self._serving_again = asyncio.ensure_future(serve())
 
     def _lead(self, leads: bool) -> None:
         self.leads = self._committer.prunes = leads
