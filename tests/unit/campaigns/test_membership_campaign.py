@@ -49,7 +49,7 @@ def test_episodes_of_a_larger_cluster() -> None:
     totals = Totals()
     assert campaign.run(range(1), SEED, campaign.Size(30, 150), HEALTHY, totals)
     assert totals.episodes == sum(totals.faults.values())
-    assert totals.episodes > 140, "of 150, some find no server that runs"
+    assert totals.episodes > 130, "of 150, some find no server that runs"
     assert len(totals.faults) >= 8
     assert " with 1" in totals.progress()
 

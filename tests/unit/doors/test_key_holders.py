@@ -19,11 +19,12 @@ from geartrain.errors import StoreError
 from geartrain.model import JobState
 from geartrain.store.contract import CommitOutcome, Twin
 from geartrain.wire import peer as wire
-from tests.unit.runtime.committer_scene import Scene, Story, play
+from tests.unit.runtime.committer_scene import Scene, Story, Wire, play
 
 OTHER_NODE = 7
 TWIN = Twin((OTHER_NODE << 32) + 1, b"H:other:30064771073")
 YES, NO = b"yes", b""
+A_MINUTE = 60.0  # longer than the answer of another server is waited for
 
 Play = Callable[[Story], None]
 
@@ -33,21 +34,19 @@ def _play(tmp_path: Path) -> Play:
     return partial(play, tmp_path / "jobs.db")
 
 
-class OtherServer:
+class OtherServer(Wire):
     """The other end of a link: it hears frames, and answers when it is told to."""
-
-    def __init__(self) -> None:
-        self.frames: list[wire.Frame] = []
-        self._reader = wire.Reader(1 << 20)
-
-    def write(self, data: bytes) -> None:
-        self._reader.feed(data)
-        while self._reader.next():
-            self.frames.append(self._reader.frame())
 
     @property
     def questions(self) -> list[Any]:
-        return [frame for frame in self.frames if isinstance(frame, wire.Ask)]
+        reader = wire.Reader(1 << 20)
+        reader.feed(b"".join(self.heard))
+        questions = []
+        while reader.next():
+            frame = reader.frame()
+            if isinstance(frame, wire.Ask):
+                questions.append(frame)
+        return questions
 
 
 def share(scene: Scene) -> PeerDoor:
@@ -59,9 +58,10 @@ def share(scene: Scene) -> PeerDoor:
 
 def link_other(scene: Scene, door: PeerDoor) -> tuple[PeerLink, OtherServer]:
     scene.committer.on_twin = mirrors.handler(door.mirrors, door.key_holders)
-    other = OtherServer()
+    other, connection = OtherServer(), PeerConnection(door)
+    connection.connection_made(other)
     link = door.link(OTHER_NODE, "other")
-    link.open(cast(PeerConnection, other))
+    link.open(connection)
     return link, other
 
 
@@ -73,7 +73,7 @@ def submit(scene: Scene, connection: Connection) -> LiveJob:
 
 def ask(door: PeerDoor, handle: bytes) -> "asyncio.Future[bytes]":
     """Another server asks whether that job has its key."""
-    return asyncio.ensure_future(door.answerers[key_holders.HOLDS_KEY](cast(PeerLink, None), handle))
+    return asyncio.ensure_future(door.answerers[key_holders.HOLDS_KEY](door.link(OTHER_NODE, "other"), handle))
 
 
 @pytest.mark.parametrize(("outcome", "word"), [(CommitOutcome({}), YES), (None, NO)], ids=["its own", "another's"])
@@ -149,17 +149,17 @@ def test_store_is_asked_again_if_the_home_does_not_know(play: Play) -> None:
     play(story)
 
 
-def test_submission_is_refused_if_the_home_does_not_know_for_long(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_submission_is_refused_if_the_home_does_not_know_for_long(play: Play) -> None:
     async def story(s: Scene) -> None:
         door = share(s)
         link, other = link_other(s, door)
-        monkeypatch.setattr(key_holders, "_PATIENCE_SECONDS", -1.0)
         connection, wire_out = s.connect()
         s.store.hold()
         job = submit(s, connection)
         s.store.outcomes = [CommitOutcome({job.id: TWIN})]
         s.store.let_all()
         await s.until(lambda: len(other.questions) == 1)
+        job.submitted_at -= A_MINUTE
         door.take_answer(link, other.questions[0].number, wire.Answer(other.questions[0].number, b"", "no commit"))
         await s.until(lambda: wire_out.heard == [b"no;"])
         assert not s.engine.jobs
