@@ -54,6 +54,24 @@ def test_a_job_with_a_key_runs_when_the_store_has_accepted_it(play: Play) -> Non
     play(story)
 
 
+def test_a_job_that_gives_way_while_it_is_written_does_not_stay_in_the_store(play: Play, tmp_path: Path) -> None:
+    """As while all jobs are written again, and one with the key is taken over from another server."""
+
+    async def story(s: Scene) -> None:
+        share(s)
+        connection, wire = s.connect()
+        s.store.hold()
+        job = submit(s, connection, b"key")
+        await s.writing()
+        s.engine.withdraw(job, TWIN.handle)
+        s.store.let_all()
+        await s.until(lambda: wire.heard == [TWIN.handle + b";"])
+        await s.tick_loop.durable()
+        assert not ids(s.store)
+
+    play(story)
+
+
 def test_submitters_get_the_handle_of_the_job_that_has_the_key(play: Play) -> None:
     async def story(s: Scene) -> None:
         share(s)
