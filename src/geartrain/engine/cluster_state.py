@@ -100,7 +100,10 @@ class ClusterState(EngineState):
     def yield_to(self, job: LiveJob, other: LiveJob) -> list[Watcher]:
         """This server has become the home of the job that has the key of one that is reserving."""
         if job.id not in self._revived:
-            return self.withdraw(job, other.handle)
+            watchers = self.withdraw(job, other.handle)
+            # A commit that is under way may write it: one of all jobs, because the store went back in time, does.
+            self.journal.release_key(job)
+            return watchers
         self.cede(job, other.handle)
         return []
 

@@ -216,7 +216,10 @@ class Journal:
         """A foreground job must not run until its unique key is known to be free at all servers."""
 
     def release_key(self, job: LiveJob) -> None:
-        """A foreground job has ended whose key was reserved, or was to be."""
+        """A foreground job has ended whose key was reserved, or was to be; or a job gave way to another one.
+
+        The store has no row of it any more.
+        """
 
     def withdrawn(self, job: LiveJob) -> None:
         """What was said of a job since the last commit is not to be saved, because another job has its unique key."""

@@ -59,9 +59,6 @@ class GatheringJournal(Journal):
         batch.changed = [row for row in batch.changed if row[0] != id]
         batch.removed_records = [removed for removed in batch.removed_records if removed != id]
         self._accepted = [accepted for accepted in self._accepted if accepted is not job]
-        # A commit that is under way may write it: one of all jobs, because the store went back in time, does.
-        batch.removed_jobs.append(id)
-        self._note_change()
 
     def finished(self, job: LiveJob, result: bytes, worker: Worker | None) -> None:
         engine = self._engine

@@ -63,11 +63,13 @@ def test_a_job_that_gives_way_while_it_is_written_does_not_stay_in_the_store(pla
         s.store.hold()
         job = submit(s, connection, b"key")
         await s.writing()
-        s.engine.withdraw(job, TWIN.handle)
+        taken_over = LiveJob(TWIN.id, TWIN.handle, b"f", b"key", b"", 1, True, 0.0, 0.0, "gearman")
+        s.engine.restore(taken_over)
         s.store.let_all()
         await s.until(lambda: wire.heard == [TWIN.handle + b";"])
         await s.tick_loop.durable()
-        assert not ids(s.store)
+        assert job.id not in ids(s.store)
+        assert s.engine.claim(s.worker) is taken_over
 
     play(story)
 
