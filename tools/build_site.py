@@ -35,7 +35,10 @@ NAVIGATION: Final = {
         "protocols/gearman", "protocols/danga", "protocols/periodic", "protocols/memodb", "protocols/gearmonkey",
         "protocols/crossing",
     ),
-    "Design": ("promises", "architecture", "performance", "scale", "campaigns", "glossary", "adr/README"),
+    "Design": (
+        "promises", "architecture", "performance", "performance-figures", "scale", "campaigns", "glossary",
+        "adr/README",
+    ),
     "Project": ("contributing", "changelog", "security-policy"),
 }  # fmt: skip
 # Files of the repository that are pages of the site.
